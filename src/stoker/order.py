@@ -334,7 +334,6 @@ def _entropies(order: EpochOrder, batch_size: int) -> NDArray[np.float64]:
 
 
 def _blocks_read(order: EpochOrder, block: int) -> int:
-    """The most blocks that are begun and not finished, counting from the start of the epoch."""
     looked_at = min(order.n, MAX_POSITIONS)
     blocks = order.take(0, looked_at) // np.uint64(block)
     numbers, first, counts = np.unique(blocks, return_index=True, return_counts=True)

@@ -383,7 +383,6 @@ class DataLoader(Generic[TransformT_co]):
         return batch
 
     def _skip(self, batches: int) -> None:
-        """Go to a batch of the epoch that comes next."""
         consumed = batches * self.loader.topology.global_batch
         iter(self.loader)  # goes to the next epoch, where this one has begun
         state = self.loader.state_dict()
@@ -704,7 +703,6 @@ class MapDataset(TorchDataset[tuple[Any, ...]]):
         return index % self._size
 
     def _engine_for(self, count: int) -> SampleEngine:
-        """Return an engine of this process that takes so many samples at once."""
         if self._engine is None or self._most < count:
             self.close()
             self._most = check_range("the number of samples asked for at once", count, 1, 2**20)

@@ -65,7 +65,6 @@ class ClassField(Field):
         return int(value)
 
     def _check_ids(self, ids: NDArray[np.int64]) -> None:
-        """Refuse stored numbers that are not ids, with a ``ValueError``."""
         wrong = ids[(ids < 0) | (ids >= self._count)]
         if wrong.size:
             raise ValueError(f"{wrong[0]} is not the id of a class, 0 to {self._count - 1}")
@@ -170,7 +169,6 @@ def _shown(ids: list[int], names: Sequence[str] | None) -> str:
 
 
 def _checked_names(names: object) -> tuple[str, ...] | None:
-    """Return the names of classes as a tuple; `ConfigError` if they are not names."""
     if names is None:
         return None
     if not isinstance(names, (list, tuple)) or not names:

@@ -366,7 +366,6 @@ class Array(ValueField):
 
 
 def _converted(array: NDArray[Any], dtype: np.dtype[Any], must: str) -> NDArray[Any]:
-    """Return numbers in a dtype that holds them; `WrongError` where it does not."""
     if array.dtype == dtype:
         return array
     kinds = {"b": "b", "i": "iu", "u": "iu", "f": "iuf"}[dtype.kind]
@@ -396,7 +395,7 @@ class ImageField(Field):
 
     @abstractmethod
     def _stored(self, name: str, value: Any, image: Pixels) -> EncodedImage:
-        """Return the value of a source as it stands beside the image of its record."""
+        """Return a value as it stands beside the image of its record."""
 
     def encode(self, name: str, value: Any, image: Pixels | None = None) -> Features:
         assert image is not None, "an image or a mask stands beside one"

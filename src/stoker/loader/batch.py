@@ -36,7 +36,7 @@ NativeColumn = tuple["NDArray[Any]", "NDArray[np.int64]"] | list[str] | list[byt
 """Values (T,) and offsets (B + 1,) of one field, as the core gives them; of bytes and text a list of B."""
 
 _OBJECTS: dict[str, ColumnForm] = {"text": "str", "bytes": "bytes", "json": "bytes"}
-"""The kinds of which the core gives a list, and of what."""
+"""Kinds of fields that the core gives as a list, and the type of its items."""
 
 _SHOWN = 120  # characters of what is wrong, which may name a key of any length
 
@@ -86,7 +86,7 @@ class PaddedBoxes:
 
 @dataclass(frozen=True, slots=True)
 class BoxOutput:
-    """That batches have boxes, and in which form.
+    """How batches hold boxes.
 
     Boxes are cropped, scaled, clipped and mirrored as the pixels are; one of which nothing is
     left in the result is omitted.
@@ -108,7 +108,7 @@ class BoxOutput:
         check_share("min_visible", self.min_visible)
 
     def form(self, native: NativeBoxes) -> Boxes | PaddedBoxes:
-        """Return what the core gives in the form that is wanted."""
+        """Return boxes of the core as `Boxes` or `PaddedBoxes`."""
         corners, labels, objects, offsets = native
         corners = corners.reshape(-1, 4)
         if self.pad_to is None:
@@ -123,7 +123,7 @@ NO_BOXES: NativeBoxes = (
     np.empty(0, np.int32),
     np.zeros(1, np.int64),
 )
-"""Of a batch without samples."""
+"""The boxes of a batch without samples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +233,7 @@ def plain_arrays(value: Any) -> Any:
 
 
 def native_column(name: str, form: BatchForm) -> _native.FieldColumn:
-    """Return what the core is to collect of a field that is no plane."""
+    """Return what the core collects of a field without pixels."""
     return _native.FieldColumn(
         name,
         form.stored,
@@ -251,7 +251,7 @@ def empty_column(form: BatchForm) -> NativeColumn:
 
 
 def batch_value(name: str, form: BatchForm, column: NativeColumn, where: Callable[[int], Where]) -> Any:
-    """Return what a batch has of a field, of what the core gives; ``where`` says where the record of a row is."""
+    """Return the values of a field, given its column from the core; ``where`` locates the record of a row."""
 
     def bad(row: int, problem: str) -> ExampleError:
         return record_error(ExampleError, where(row), f"feature {name!r} {problem}")
@@ -281,7 +281,7 @@ def batch_value(name: str, form: BatchForm, column: NativeColumn, where: Callabl
 
 
 def value_of_sample(form: BatchForm, value: Any) -> Any:
-    """Return one of `Sample.fields` as a batch has it for each of its samples; see `row_of`."""
+    """Return one of `Sample.fields` in the form in which batches hold it; see `row_of`."""
     if form.is_plane or form.kind in ("text", "bytes", "json"):
         return value
     numbers = np.asarray(value, form.dtype)
@@ -291,7 +291,7 @@ def value_of_sample(form: BatchForm, value: Any) -> Any:
 
 
 def row_of(value: Any, row: int) -> Any:
-    """Return what one sample of a batch has in a field, of what the batch has: without counts where it is padded."""
+    """Return the value of one sample, given that of the batch; of padded values without the count."""
     if isinstance(value, tuple):
         return tuple(row_of(each, row) for each in value)
     if isinstance(value, Ragged):

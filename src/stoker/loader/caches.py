@@ -270,8 +270,6 @@ class NodeCache:
 
 @dataclass(slots=True)
 class _Use:
-    """What a `NodeCache` has done in one process."""
-
     lock: threading.Lock = field(default_factory=threading.Lock)
     files: dict[str, _native.NodeCacheFile] = field(default_factory=dict)
     refused: bool = False
@@ -299,7 +297,7 @@ def _stats(counts: list[_native.CacheCounts], budget: int) -> CacheStats:
 TAG_NAME = "CACHEDIR.TAG"
 BUDGET_NAME = "budget"
 ENTRY_BYTES = 16384
-"""What an entry takes beside its samples: its description, and how the file system remembers where its blocks are."""
+"""Bytes of an entry beside its samples: its description, and what the file system needs to find its blocks."""
 SAMPLES_SUFFIX = ".samples"
 ABOUT_SUFFIX = ".json"
 OPEN_FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -342,7 +340,7 @@ def find_entries(directory: Path) -> list[CacheEntry]:
 
 
 def try_lock(descriptor: int, kind: int) -> bool:
-    """Take a lock of ``flock``, and return whether it was to be had at once; ``OSError`` where there are no locks."""
+    """Take a lock of ``flock`` without waiting; return whether that succeeded. ``OSError`` where there are no locks."""
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -351,7 +349,7 @@ def try_lock(descriptor: int, kind: int) -> bool:
 
 
 def _unlock(descriptor: int) -> None:
-    """Give a lock back and close its file: a process that was forked meanwhile keeps the file open, and so the lock."""
+    """Release a lock and close its file: closing alone is not enough where a forked process holds the file open."""
     with contextlib.suppress(OSError):  # there are file systems without locks
         fcntl.flock(descriptor, fcntl.LOCK_UN)
     os.close(descriptor)
@@ -502,7 +500,7 @@ class CacheDirectory:
 
 
 def _used(counter: int, entries: list[CacheEntry]) -> int:
-    """Return how many bytes are used: as the disk says while no process can take any, else as they were counted."""
+    """Return the bytes in use: those on the disk while no process has an entry open, otherwise those counted."""
     on_disk = sum(entry.disk_bytes + ENTRY_BYTES for entry in entries)
     counted = os.pread(counter, _NUMBER_BYTES, 0)
     if len(counted) < _NUMBER_BYTES or not any(entry.in_use for entry in entries):

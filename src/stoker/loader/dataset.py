@@ -279,7 +279,7 @@ class Dataset:
 
     @property
     def whole(self) -> Dataset:
-        """The split that this is a part of; the dataset itself where it has all samples as they were opened."""
+        """The whole split; the dataset itself, unless it is a part of one."""
         return self if self._whole is None else self._whole
 
     @property
@@ -403,7 +403,7 @@ class Dataset:
         return part_of
 
     def _draws(self, seed: int) -> NDArray[np.uint64]:
-        """Return a random number for each sample, by its name and class, and by its image where it shares them."""
+        """Return a random number for each sample: of its name and class, and of its image where another shares both."""
         seed = check_range("seed", seed, 0, 2**64 - 1)
         known, class_of = np.unique(self.labels, return_inverse=True)
         names = [
@@ -568,7 +568,6 @@ def _refuse_collation(*_: Any, **__: Any) -> Never:
 
 
 def _reopened(opener: Callable[[], Dataset], identity: str, numbers: Numbers | None, divisions: int) -> Dataset:
-    """Open a pickled dataset again, with the same selection of samples, to be divided as that would be."""
     dataset = opener()
     if dataset.identity != identity:
         message = f"{dataset.path} holds the dataset {dataset.identity}, but the one that was pickled is {identity}"
@@ -601,12 +600,12 @@ class DatasetReader(Reader):
 
     @property
     def identity(self) -> str:
-        """What stands for the samples of all splits."""
+        """Digest that identifies the samples of all splits."""
         return self._identity
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the samples that were loaded so far have to say."""
+        """Warnings about the samples loaded so far."""
         return tuple(dict.fromkeys(warning for reader in self._readers for warning in reader.warnings))
 
     def load(self, item: Item) -> SourceImage:
@@ -635,7 +634,6 @@ class DatasetReader(Reader):
 
 
 def _refuse_turned(dataset: Dataset) -> None:
-    """Refuse a dataset that shows its samples otherwise than they are stored."""
     exif = "exif='apply'" if dataset.exif == "apply" else ""
     mode = f"mode={dataset.mode!r}" if dataset.mode != "RGB" else ""
     if given := " and ".join(filter(None, (exif, mode))):
@@ -644,7 +642,7 @@ def _refuse_turned(dataset: Dataset) -> None:
 
 
 def _refuse_part_of_imagenet(dataset: Dataset) -> None:
-    """Refuse images whose classes are numbered by themselves, where a build of their path would number them in full."""
+    """Refuse images that a build of their path would give labels among all of ImageNet's classes."""
     known, names = set(bundled_label_map().names), {os.fsencode(each.name) for each in dataset.classes}
     if names and names < known and not dataset.reader.shards:
         message = f"the preset gives the {len(names)} classes of {dataset.path} their labels among ImageNet's 1,000"
@@ -652,7 +650,6 @@ def _refuse_part_of_imagenet(dataset: Dataset) -> None:
 
 
 def _refuse_unlike(datasets: Mapping[str, Dataset]) -> None:
-    """Refuse datasets whose fields, or whose classes counted from 0, are not those of one another."""
     for (first, dataset), (second, other) in combinations(datasets.items(), 2):
         classes = [[each.name for each in part.classes[part.schema.label_base :]] for part in (dataset, other)]
         boxes = [part.schema.box_names for part in (dataset, other)]
@@ -669,8 +666,6 @@ def _refuse_unlike(datasets: Mapping[str, Dataset]) -> None:
 
 
 class _Listing:
-    """Collects the samples of one dataset after another."""
-
     def __init__(self, datasets: Sequence[Dataset], progress: Progress | None, *, crop_objects: bool) -> None:
         self.names = ClassNames(datasets, of_boxes=crop_objects)
         self.builder = ItemTableBuilder()

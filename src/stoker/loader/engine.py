@@ -55,7 +55,7 @@ _MAX_AHEAD = 1 << 16
 """The most samples that are planned beyond those in use, however small they are; and never much beyond an epoch."""
 
 _OF_A_SAMPLE = (ShardError, ExampleError, ImageError, OSError)
-"""Errors that are about one sample; any other ends the epoch whatever was asked for."""
+"""Errors about one sample; any other ends the epoch, whatever ``on_bad`` says."""
 
 _ATTEMPTS = 16
 _SUBSTITUTE = 5 << 16  # RandomOp::kSubstitute of the core
@@ -108,8 +108,6 @@ class BadSampleReport:
 
 
 class _Submitted(NamedTuple):
-    """A step that is queued, and what the core was asked for."""
-
     step: Step
     epoch: int
     request: Request | None  # none for a rank's empty share of a last step
@@ -228,12 +226,12 @@ class SampleEngine:
 
     def _source(self) -> _native.SampleSource:
         settings = self._feed.settings
-        # What is cached is taken as good from then on, so it is checked whatever was asked for.
+        # Cached samples are not checked again, so they are checked now, whatever the setting.
         source = self._feed.samples.source(check=settings.check or settings.cache is not None)
         return source if settings.cache is None else settings.cache.source(self._feed.dataset, source)
 
     def check_process(self) -> None:
-        """See that this is the process that the threads were started in: they do not survive a fork."""
+        """Refuse to work in a forked process, which has none of the threads."""
         if self._process != process_number():
             message = "this loader was made before a fork, and threads do not survive one"
             raise ClosedError(f"{message}; make the loader in the process that uses it")
@@ -261,7 +259,7 @@ class SampleEngine:
         self.report = BadSampleReport(epoch)
 
     def end_report(self) -> None:
-        """An epoch is over: warn of bad samples, if there were any, and of a cache that is of no use."""
+        """End an epoch: warn of bad samples, and of a cache that could not be used."""
         self._goes_on = Position(self.report.epoch + 1, 0)
         self.report.warn()
         if self._feed.settings.cache is not None:
@@ -316,7 +314,7 @@ class SampleEngine:
     def _replace(
         self, finished: _native.FinishedBatch, row: int, submitted: _Submitted, error: Exception
     ) -> Exception | None:
-        """Load another sample in the place of a bad one; return its error where that is not to be, or fails."""
+        """Replace a bad sample by another one; return its error if it must not be replaced, or cannot."""
         settings, epoch, request = self._feed.settings, submitted.epoch, cast("Request", submitted.request)
         if settings.on_bad == "raise" or not isinstance(error, _OF_A_SAMPLE):
             return error

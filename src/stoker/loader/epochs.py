@@ -52,7 +52,7 @@ WHOLE_IMAGE = -1
 
 
 class Request(NamedTuple):
-    """What the core is asked for."""
+    """The samples that the core is asked for."""
 
     numbers: NDArray[np.uint64]  # uint64 (B,), images of the source
     objects: NDArray[np.int32] | None  # int32 (B,), which object of each, or `WHOLE_IMAGE`; None: all whole
@@ -83,7 +83,7 @@ class Samples(ABC):
 
     @abstractmethod
     def locate(self, slots: NDArray[np.uint64], epoch: int) -> Request:
-        """Return what slots stand for."""
+        """Return the samples of slots."""
 
     @abstractmethod
     def source(self, *, check: bool) -> _native.SampleSource:
@@ -346,7 +346,7 @@ def interleave(positions: NDArray[np.uint64], counts: Sequence[int]) -> tuple[ND
 
 
 def _sample_at(part: Samples, running: NDArray[np.uint64]) -> Request:
-    """The samples at positions of the endless sequence of a part: its order of pass 0, of pass 1, and so on."""
+    """Return the samples at positions of the endless sequence of a part: its order of pass 0, of pass 1, and so on."""
     passes, positions = np.divmod(running, np.uint64(part.size))
     slots = np.empty_like(running)
     for number in np.unique(passes):
@@ -358,7 +358,7 @@ def _sample_at(part: Samples, running: NDArray[np.uint64]) -> Request:
 
 
 def _shares(sizes: Sequence[int], mixed: Mix) -> list[int]:
-    """How many positions of an epoch each part gets: the nearest whole numbers, largest remainders first."""
+    """Return the positions of an epoch that each part gets: rounded down, and one more for the largest remainders."""
     total = mixed.samples_per_epoch or sum(sizes)
     check_range("samples_per_epoch", total, 1, 2**31)
     weights = mixed.weights or [size / sum(sizes) for size in sizes]
@@ -390,7 +390,6 @@ def _refuse_single(name: str, numbers: object) -> None:
 
 
 def _check_modes(datasets: Sequence[Dataset]) -> None:
-    """Refuse datasets whose pixels do not fit into the same batch."""
     first = datasets[0]
     for number, dataset in enumerate(datasets):
         for name, value, wanted in (
@@ -552,8 +551,6 @@ class Sampled(Samples):
 
 
 class _Samples:
-    """Samples with a weight each."""
-
     def __init__(self, sampling: Weighted, count: int, size: int, seed: int) -> None:
         weights = whole_numbers(sampling.weights)
         if len(weights) != count:
@@ -586,8 +583,6 @@ class _Samples:
 
 
 class _Classes:
-    """Classes with a weight each, whose samples come in turn."""
-
     def __init__(self, sampling: Sampling, samples: Images, path: str, size: int, seed: int) -> None:
         labels = samples.labels()
         known, class_of, counts = np.unique(labels, return_inverse=True, return_counts=True)

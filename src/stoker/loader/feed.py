@@ -28,7 +28,7 @@ _MAX_IDENTITY = 40
 
 @dataclass(frozen=True, slots=True)
 class RunIdentity:
-    """What a position belongs to: loaders with the same identity give the same samples at the same position."""
+    """Identity of a run: loaders with the same one give the same samples at the same position."""
 
     dataset: str  # stands for the data and what a sample of them is
     seed: int  # of the order
@@ -50,7 +50,7 @@ class RunIdentity:
         }
 
     def position_in(self, state: Mapping[str, Any]) -> Position:
-        """Return the position that a state says."""
+        """Return the position in a state, which must be of this run."""
         mine = self.state_at(Position(0, 0))
         if not isinstance(state, Mapping):
             raise ConfigError(f"this is not a state of a loader: {state!r}; give what state_dict() returned")
@@ -117,7 +117,7 @@ class Feed:
         return of_order | {"batch_size": topology.batch_size, "tail": topology.tail}
 
     def resumed(self, state: Mapping[str, Any]) -> tuple[Feed, Position]:
-        """Return where a state goes on, and the feed with its seed, where the settings have none."""
+        """Return the feed and the position to resume a state at, with its seed where the settings have none."""
         run = self.run
         if self.settings.seed is None and isinstance(state, Mapping) and "seed" in state:
             run = replace(run, seed=check_range("seed of the state", state["seed"], 0, 2**64 - 1))
@@ -188,7 +188,7 @@ def _missing(part: Dataset, name: str) -> str:
 
 
 def _meaning(field: Field) -> tuple[object, ...]:
-    """Return what the values of a field are, whatever batches are padded to."""
+    """Return the type and shape of values, without the padding of batches."""
     form = field.form()
     return type(field), form.dtype, form.shape
 
@@ -208,7 +208,6 @@ def _check_boxes(dataset: Dataset | Mix) -> None:
 
 
 def _check_box_classes(mixed: Mix) -> None:
-    """Refuse datasets in which equal labels of boxes would differ in meaning."""
     first, *others = mixed.datasets
     for other in others:
         if other.schema.box_names != first.schema.box_names:

@@ -323,7 +323,6 @@ class Loader:
         return notebook_block(f"<b>stoker.Loader</b> of {escaped(self.dataset)}", self._facts())
 
     def _facts(self) -> list[str]:
-        """Return the settings, and where the loader is, for people."""
         settings, topology, state = self.settings, self.topology, self.state_dict()
         output = self.feed.output
         cache = "" if settings.cache is None else f", {settings.cache!r}"

@@ -203,7 +203,6 @@ def choose_split(wanted: str | None, splits: Mapping[str, object], path: Locatio
 def _reopenable(
     opened: Dataset, keys: RecordKeys | None, source: SourceOptions, mode: Mode, exif: Exif | None = None
 ) -> Dataset:
-    """Return a dataset that was opened, in a mode, turned upright if it is to be, and that can be opened again."""
     if mode == "I;16" and opened.schema.image_encoding == "raw":
         message = f"{opened.path} holds RGB pixels of 8 bits, which have no form in mode {mode!r}"
         raise ConfigError(f"{message}; open it with mode='RGB', 'L' or 'RGBA'")
@@ -218,7 +217,7 @@ def _reopenable(
 def _open_again(
     root: Location, split: str, keys: RecordKeys | None, source: SourceOptions, mode: Mode, exif: Exif | None
 ) -> Dataset:
-    """Open what was opened before, without the warnings that were given then."""
+    """Open a dataset again, without repeating its warnings."""
     splits, open_split = _look(root, keys, source, again=True)
     return _reopenable(open_split(choose_split(split, splits, root)), keys, source, mode, exif)
 
@@ -243,7 +242,7 @@ def _look(root: Location, keys: RecordKeys | None, source: SourceOptions, *, aga
 
 
 def refuse_keys(root: Location, keys: RecordKeys | None, why: str) -> None:
-    """Refuse to be told where records hold what, where they would not be asked."""
+    """Refuse ``keys`` where they have no effect."""
     given = {} if keys is None else {f"keys.{name}": value for name, value in asdict(keys).items()}
     refuse_ineffective(given, f"on {root}: {why}")
 
@@ -300,7 +299,6 @@ def layout_of(
 
 
 def _class_names(folders: Sequence[Location], label_key: str) -> tuple[ClassLabel, ...]:
-    """Return the classes that a list in one of some folders names; empty without one."""
     for folder in folders:
         try:
             classes = read_class_names(folder, label_key)
@@ -403,7 +401,7 @@ def open_records(
 
 
 def _refuse_different_bases(root: str, datasets: Sequence[Dataset]) -> None:
-    """Refuse splits of which one has a list of classes with a background, and another has none."""
+    """Refuse splits whose classes count from different numbers, by the lists beside them."""
     bases = {dataset.split: dataset.schema.label_base for dataset in datasets if len(dataset)}
     if len(set(bases.values())) > 1:
         numbers = ", ".join(f"{split} from {base}" for split, base in bases.items())
@@ -412,7 +410,7 @@ def _refuse_different_bases(root: str, datasets: Sequence[Dataset]) -> None:
 
 
 def _notes_of_base(root: str, datasets: Sequence[Dataset], table: ItemTable) -> tuple[str, ...]:
-    """Return what to say where the labels look as if they counted from 1, and were taken as counting from 0."""
+    """Return a warning if the labels probably count from 1, and were taken to count from 0."""
     labelled = table.labels[table.labels >= 0]
     if any(dataset.manifest or dataset.classes or dataset.schema.label_base for dataset in datasets):
         return ()

@@ -70,7 +70,7 @@ def fit(pixels: NDArray[np.uint8], width: int, height: int) -> Image.Image:
 
 
 def visible(pixels: NDArray[Any]) -> NDArray[np.uint8]:
-    """Return an image of any mode, (H, W, C), as people can look at it: uint8 (H, W, 3).
+    """Return an image of any mode, (H, W, C), in visible colours: uint8 (H, W, 3).
 
     Grey of 16 bits is stretched, so that its darkest pixel is black and its brightest white: what uses 12 of them would
     look black. What is transparent shows a chequered ground.
@@ -197,7 +197,7 @@ def original_pixels(image: NDArray[Any], output: Output | None, mode: Mode = "RG
 
 
 def _channels_are_first(image: NDArray[Any], output: Output | None, mode: Mode) -> bool:
-    """Return whether they are; where nothing is known, three are likelier than one or four, and last than first."""
+    """Without an output guess: three channels before one or four, and the last axis before the first."""
     wanted = [(axis, count) for count in (3, 1, 4) for axis in (2, 0)]
     if output is not None:
         axis = 2 if output.layout == "NHWC" else 0

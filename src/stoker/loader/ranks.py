@@ -233,7 +233,7 @@ def discover() -> Ranks:
 
 
 def _sign_of_others() -> str | None:
-    """Return what suggests that other processes read the same samples; None if nothing does."""
+    """Return a sign that other processes read the same samples; None without one."""
     for name in (*_RANKS_ALONE, *_JOB_INDEXES):
         if os.environ.get(name):
             return f"{name} is {os.environ[name]!r}"
@@ -247,7 +247,7 @@ def _sign_of_others() -> str | None:
 
 
 def check_group(rank: int, world_size: int) -> None:
-    """Compare the ranks that were found for a loader with those that the groups of this process have now."""
+    """Refuse ranks of a loader that disagree with the groups which were initialised since."""
     now = [ranks for read in _GROUPS if (ranks := read()) is not None]
     if now and all((ranks.rank, ranks.world_size) != (rank, world_size) for ranks in now):
         message = f"this loader was made for rank {rank} of {world_size}, before {now[0].source}"
@@ -282,7 +282,7 @@ def _launched(outer: Ranks, inner: Ranks) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CpuShare:
-    """Which share of a node's CPUs is this process's."""
+    """Share of a node's CPUs that belongs to this process."""
 
     threads: int  # how many CPUs the share is, at least 1
     cpus: int  # how many the ranks on this node have together
@@ -436,7 +436,7 @@ def _differing(mine: dict[str, Any], theirs: dict[str, Any]) -> list[str]:
 
 
 def _exchanged(store: Any, key: str, rank: int, ours: list[Any], others: set[int]) -> dict[int, list[dict[str, Any]]]:
-    """Write the facts of this rank, and return those of others, if that takes no more than a second."""
+    """Write the facts of this rank and read those of others, if the store answers within a second."""
     answers: dict[int, list[dict[str, Any]]] = {}
     is_jax = hasattr(store, "key_value_try_get")
 
@@ -471,7 +471,7 @@ os.register_at_fork(after_in_child=lambda: _inherited.append(_group()))
 
 
 def find_call_site() -> str:
-    """Return a hash of the calls that lead here, of which there may be several in a line; folders do not count."""
+    """Return a hash of the calls on the stack, each by file name, function and instruction."""
     calls = [(frame.f_code, frame.f_lasti) for frame, _ in walk_stack(None)]
     names = [f"{code.co_filename.rpartition('/')[2]}:{code.co_qualname}:{at}" for code, at in calls]
     return hashlib.sha256("\n".join(names).encode("utf-8", "surrogateescape")).hexdigest()[:16]

@@ -143,7 +143,7 @@ class RemoteFiles(NumberedFiles):
 
 @dataclass(frozen=True, slots=True)
 class Upcoming:
-    """Samples that come one after the other."""
+    """The next samples in their order."""
 
     numbers: NDArray[np.uint64]  # uint64 (B,), images of the source
     objects: NDArray[np.int32] | None  # int32 (B,), which object of each; None: all whole
@@ -177,7 +177,7 @@ class Planner:
             self._plan_window()
 
     def plan_until(self, use: int) -> None:
-        """See that all uses below a number are planned, if the future has so many."""
+        """Plan all uses below a number, as far as the future has them."""
         while self._planned < use and self._future is not None:
             with self._lock:
                 if self._planned < use:
@@ -262,13 +262,13 @@ class Prefetcher:
         self._planned = self._released = 0
 
     def begin(self, future: Iterator[Upcoming]) -> None:
-        """Go to another future; what was fetched for the one before is freed."""
+        """Start on another future; what was fetched for the last one is freed."""
         self._start_threads()
         self._planned = self._released = 0
         self._planner.begin(future)
 
     def ensure_planned(self, samples: int) -> None:
-        """See that so many more samples are planned, which are about to be asked for."""
+        """Plan so many more samples, which are about to be requested."""
         self._planned += samples
         self._planner.plan_until(self._planned)
 
@@ -300,7 +300,7 @@ class Prefetcher:
 
 
 def _stoppable_reader(files: Sequence[NumberedFiles], stop: threading.Event) -> Read:
-    """Return what reads the files of several datasets by their numbers until ``stop`` is set, on any thread."""
+    """Return a function that reads files of several datasets by number, on any thread, until ``stop`` is set."""
     ordered = sorted(files, key=lambda each: each.first)
     firsts = [each.first for each in ordered]
 
@@ -377,8 +377,6 @@ class RangePlan:
 
 @dataclass(frozen=True, slots=True)
 class _Pieces:
-    """Different pieces, by file and offset."""
-
     file: Column
     offset: Column
     length: Column
@@ -434,7 +432,6 @@ def _order(file: Column, offset: Column, length: Column) -> Column:
 
 
 def _heads(pieces: _Pieces, limits: RangeLimits) -> Column:
-    """Return the pieces that ranges begin with, int64 (R,)."""
     end = _running_end(pieces)
     same = pieces.file[1:] == pieces.file[:-1]
     gaps = np.maximum(pieces.offset[1:] - end[:-1], 0)

@@ -45,7 +45,7 @@ _RGB = 3
 _SIDES = ("xmin", "xmax", "ymin", "ymax")
 
 FILE_SCHEMA = replace(ImagenetSchema.layout, preset="files", features={})
-"""How a file is presented as if it were a record, under keys that no field has: its class counts from 0."""
+"""The layout of an image file read as a record; no field has these keys, and classes count from 0."""
 
 
 class SampleReader(ABC):
@@ -85,7 +85,7 @@ class SampleReader(ABC):
         return Sample(number, features, encoded, label, source, self.schema, mode, exif, problems)
 
     def flaws_of_boxes(self, number: int) -> int:  # noqa: ARG002 - records hold boxes as they are
-        """Return what is wrong with boxes of a sample that it lacks, or has cut off, as `Annotations` says."""
+        """Return flags for boxes of a sample that were dropped or clipped; see `Annotations`."""
         return 0
 
     def _bytes(self, features: Features, feature: str, number: int) -> bytes:
@@ -104,11 +104,11 @@ class SampleReader(ABC):
         return None
 
     def content(self, numbers: Numbers) -> bytes:  # noqa: ARG002 - of most the fingerprint does
-        """Return what changes with any value of some samples, where `fingerprint` does not."""
+        """Return bytes that change with any value of some samples, where `fingerprint` does not."""
         return b""
 
     def allow(self, threads: int) -> None:  # noqa: B027 - most allow any number
-        """Let so many threads read what otherwise one at a time does: objects of a program."""
+        """Let so many threads read objects of a program at once, instead of one."""
 
     def items(self, numbers: Numbers, *, crop_objects: bool) -> Iterable[Item] | None:  # noqa: ARG002
         """Return samples, or their objects, as the items of a build, in its order; None where all are read for it."""
@@ -120,11 +120,11 @@ class SampleReader(ABC):
 
     @abstractmethod
     def name_digests(self, numbers: Numbers) -> NDArray[np.uint64]:
-        """Return what stands for names without their folders, uint64 (N,)."""
+        """Return digests of names without their folders, uint64 (N,)."""
 
     @abstractmethod
     def content_digests(self, numbers: Numbers) -> NDArray[np.uint64]:
-        """Return what stands for the bytes of images, which are all read: uint64 (N,)."""
+        """Return digests of the bytes of images, which are all read: uint64 (N,)."""
 
     @abstractmethod
     def object_counts(self) -> NDArray[np.uint32]:
@@ -136,7 +136,7 @@ class SampleReader(ABC):
         """Labels of the objects of all samples of the split, end to end; one without has that of its image."""
 
     def load_boxes(self) -> None:  # noqa: B027 - records hold theirs
-        """Make the core know the boxes where samples do not hold theirs themselves."""
+        """Pass boxes to the core, unless samples hold theirs."""
 
     @abstractmethod
     def local_paths(self, numbers: Numbers) -> list[Path]:
@@ -144,7 +144,7 @@ class SampleReader(ABC):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the samples that were loaded so far have to say."""
+        """Warnings about the samples loaded so far."""
         return ()
 
     @contextmanager
@@ -225,7 +225,7 @@ class ShardRecords(SampleReader):
             return self.native.labels(*keys, available_cpus(), ahead, self._chosen(numbers))
 
     def name_digests(self, numbers: Numbers) -> NDArray[np.uint64]:
-        """Return what stands for names; of records that have none, for their numbers."""
+        """Return digests of names; of records without names, of their numbers."""
         if self.schema.filename_key is None:
             return np.fromiter((_native.name_digest(b"%d" % number) for number in numbers), np.uint64, len(numbers))
         return self._digests(self.schema.filename_key, numbers)
@@ -420,7 +420,6 @@ class ImageFiles(SampleReader):
         self.object_counts()
 
     def _boxes_as_stored(self) -> Iterator[list[Box] | str]:
-        """Yield the boxes of each image, or what is wrong with them."""
         count = len(self._table)
         read = partial(self._boxes_of, has_header=False)
         # Where some of a few images were annotated upright, the headers of all are read to turn their boxes back.
@@ -551,7 +550,7 @@ class GivenImages(NumberedFiles):
 
 
 def converter(given: Iterable[GivenImages], max_pixels: int, mode: Mode) -> Callable[[bytes], tuple[NDArray[Any], int]]:
-    """Return what makes pixels of what the core does not decode, tokens and other formats, with the orientation."""
+    """Return a function that decodes what the core does not, tokens and other formats, to pixels and orientation."""
     by_token = {images.token: images for images in given}
 
     def pixels(data: bytes) -> tuple[NDArray[Any], int]:

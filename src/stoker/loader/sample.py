@@ -103,7 +103,6 @@ class Sample:
 
     @property
     def _orientation(self) -> int:
-        """By which EXIF orientation image, masks and boxes are turned."""
         applies = self.exif == "apply" and self.schema.image_encoding != "raw"
         return orientation(self.encoded, sniff(self.encoded)) if applies else 1
 

@@ -33,7 +33,7 @@ _TOLERANCE = 1e-9
 
 
 def single_index(index: object) -> int | None:
-    """Return an index that means one sample as an integer; None for what means several."""
+    """Return the index of a single sample as an integer; None for an index of several."""
     if isinstance(index, slice) or (not isinstance(index, int) and np.ndim(index) > 0):  # type: ignore[arg-type]
         return None
     return operator.index(index)  # type: ignore[arg-type]
@@ -62,7 +62,7 @@ def select(numbers: Numbers, index: Any, name: str) -> Numbers:
 
 
 def numbers_at(numbers: Numbers, positions: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the numbers at positions that there are, int64 like ``positions``."""
+    """Return the numbers at valid positions, int64 like ``positions``."""
     if isinstance(numbers, range):
         return positions * np.int64(numbers.step) + np.int64(numbers.start)
     return numbers[positions]
@@ -86,7 +86,7 @@ def same_numbers(numbers: Numbers, others: Numbers) -> bool:
 
 
 def selection_name(numbers: Numbers) -> str:
-    """Return what stands for a selection: ``0:1000:1``, or a digest of its numbers."""
+    """Return a short name of a selection: ``0:1000:1``, or a digest of its numbers."""
     if isinstance(numbers, range):
         return f"{numbers.start}:{numbers.stop}:{numbers.step}"
     return hashlib.sha256(np.ascontiguousarray(numbers, "<i8").data).hexdigest()[:_DIGEST_DIGITS]
@@ -135,7 +135,7 @@ def draws_by_name(
 
 
 def division(fractions: Sequence[float]) -> list[int]:
-    """Return where parts of so many shares end among the numbers of 64 bits, in whole numbers."""
+    """Return where the parts end among the numbers of 64 bits, given their shares."""
     shares = [float(fraction) for fraction in np.atleast_1d(fractions)]
     if not shares or not all(share > 0 for share in shares) or abs(math.fsum(shares) - 1) > _TOLERANCE:
         raise ConfigError(f"fractions is {fractions!r}; give numbers above 0 whose sum is 1, such as [0.9, 0.1]")

@@ -184,7 +184,7 @@ class LoaderSettings(Settings):
 
     @property
     def decoded_cache(self) -> _native.MemoryCache | None:
-        """What keeps whole images as pixels, if anything does."""
+        """The cache that keeps whole images as pixels, if there is one."""
         return self.cache.native if isinstance(self.cache, MemoryCache) and self.cache.keep == "decoded" else None
 
 

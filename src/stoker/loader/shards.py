@@ -219,8 +219,6 @@ def _missing(path: Location) -> DatasetNotFoundError:
 
 @dataclass(frozen=True, slots=True)
 class _ListedObject:
-    """A shard as a listing knows it."""
-
     path: Location
     size_bytes: int
     stamp: str  # stands for its content

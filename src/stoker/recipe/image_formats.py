@@ -510,8 +510,6 @@ def _webp_size(data: bytes) -> tuple[int, int]:
 
 @dataclass(slots=True)
 class _Quiet:
-    """The threads of a process that are inside a `QuietPillow`."""
-
     lock: threading.Lock = field(default_factory=threading.Lock)
     inside: int = 0
     caught: warnings.catch_warnings[None] | None = None

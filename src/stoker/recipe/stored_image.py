@@ -227,7 +227,6 @@ def _look(data: bytes, recipe: Recipe) -> _Header:
 
 
 def _decide(header: _Header, recipe: Recipe, crop: Box | None) -> tuple[Storing, Encode]:
-    """Return how an image is stored, and how it is encoded if it is not kept."""
     fits = crop is None and _keeps(header, recipe)
     if fits and header.foreign is None and header.orientation == 1:
         return Storing(header.kind, cast("StoredFormat", header.kind), "kept"), JpegEncode()
@@ -240,7 +239,6 @@ def _decide(header: _Header, recipe: Recipe, crop: Box | None) -> tuple[Storing,
 
 
 def _keeps(header: _Header, recipe: Recipe) -> bool:
-    """Return whether the recipe leaves the bytes of an ordinary image alone."""
     encode, resize = recipe.encode, recipe.resize
     if encode is None:
         keeps_format = header.kind in recipe.formats
@@ -327,7 +325,6 @@ def _convert_jpeg(
 
 
 def _kept(data: bytes, kind: str, recipe: Recipe) -> bytes:
-    """Return the bytes to store of an image that loses nothing, once they are found whole."""
     if recipe.restart and kind == "jpeg":
         transcoded = _native.transcode_jpeg(data, recipe.max_pixels)
         if transcoded is not None:
@@ -475,7 +472,6 @@ def _nearest(size: int, out: int) -> NDArray[np.intp]:
 
 
 def _target_of(width: int, height: int, recipe: Recipe, encode: Encode) -> tuple[int, int]:
-    """Return the (width, height) that so many pixels become."""
     assert recipe.resize is not None
     target = recipe.resize.target(width, height)
     if target == (width, height):
