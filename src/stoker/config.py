@@ -28,10 +28,10 @@ _UNITS = {"": 1, "B": 1}
 _UNITS |= {letter + "B": 1000 ** (power + 1) for power, letter in enumerate("KMGT")}
 _UNITS |= {letter + "IB": 1024 ** (power + 1) for power, letter in enumerate("KMGT")}
 MAX_SIZE = 2**62
-"""The most bytes that a setting may speak of."""
+"""The most bytes that a setting may give."""
 
 _ENDLESS = 2**31
-"""A limit that only guards the arithmetic; a person who is below the range need not see it."""
+"""Limits from here on only guard the arithmetic; messages about smaller values need not name them."""
 
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", re.ASCII)
 
@@ -39,7 +39,7 @@ VALIDATION_NAMES = ("validation", "val", "valid", "dev")
 """What people call the split validation."""
 
 SPLIT_NAMES = {"train": "train", **dict.fromkeys(VALIDATION_NAMES, "validation"), "test": "test"}
-"""What people call splits and their folders, and which these are."""
+"""Names that people give splits and their folders, and the split that each means."""
 
 IMAGE_SUFFIXES = {
     **dict.fromkeys(("jpg", "jpeg", "jpe", "jfif"), "jpeg"),
@@ -49,7 +49,7 @@ IMAGE_SUFFIXES = {
     "jp2": "jpeg2000",
     **dict.fromkeys(("ppm", "pgm", "pbm"), "ppm"),
 }
-"""What the names of images end with behind a dot, and the format of each in the words of `stoker.recipe.sniff`."""
+"""Extensions of image files, and the format of each in the words of `stoker.recipe.sniff`."""
 
 _AS_OPTIONS: ContextVar[bool] = ContextVar("as_options", default=False)
 _FLAGS = ("masks", "crop_objects", "allow_huge", "overwrite", "finish")
@@ -203,21 +203,21 @@ def alternatives(names: Sequence[str]) -> str:
 
 
 def without_address(value: object) -> str:
-    """Return a value as it would be typed, or nearly so where it is of another library."""
+    """Return the repr of a value, without its address in memory."""
     return (
         f"the class {value.__qualname__}" if isinstance(value, type) else re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
     )
 
 
 def check_choice(name: str, value: object, known: Sequence[object]) -> None:
-    """Refuse a value that is none of those known."""
+    """Refuse a value that is not among those known."""
     if value not in known:
         hint = did_you_mean(value, (word for word in known if isinstance(word, str)))
         raise ConfigError(f"{name} is {value!r}; it must be {alternatives(list(map(repr, known)))}{hint}")
 
 
 def check_seconds(seconds: float) -> None:
-    """Refuse the time that a measurement takes if it is none of a tenth of a second to an hour."""
+    """Refuse a time for a measurement that is not between 0.1 and 3,600 seconds."""
     if not 0.1 <= seconds <= 3600:
         raise ConfigError(f"--seconds is {seconds}; it must be between 0.1 and 3600")
 

@@ -53,7 +53,7 @@ class PathOrUrl:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The setting is names, kept as a tuple; functions take a sequence of them, or a text with commas between them."""
+    """The setting is a tuple of names; functions take a sequence of them, or a text with commas between them."""
 
     def __call__(self, _shown: str, value: Any) -> tuple[str, ...]:
         """Return them as a tuple, which ``none`` leaves empty."""
@@ -79,7 +79,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What is declared of one setting."""
+    """The declaration of one setting."""
 
     name: str
     types: tuple[Any, ...]  # what its values may be: the members of a union, or the one type
@@ -98,7 +98,7 @@ class Setting:
 
     @property
     def command(self) -> Command | None:
-        """How commands have it; None where they do not."""
+        """Its option in commands; None without one."""
         return next((note for note in self.notes if isinstance(note, Command)), None)
 
     def checked(self, value: Any, shown: str) -> Any:
@@ -141,7 +141,7 @@ def _setting(name: str, hint: Any, default: Any) -> Setting:
 
 
 class Settings:
-    """Base of a frozen dataclass of settings, which checks them as declared; a subclass adds what concerns several."""
+    """Base of a frozen dataclass of settings, which checks each as declared; a subclass checks combinations."""
 
     def __post_init__(self) -> None:
         for setting in declared(type(self)):  # type: ignore[arg-type]  # mypy takes a class for an instance

@@ -32,7 +32,7 @@ os.register_at_fork(after_in_child=_count_fork)
 
 
 class PerProcess(Generic[_T]):
-    """A value for each process, the same for all threads: a forked one finds its own, newly made, any but None."""
+    """A value for each process, shared by its threads; a forked process makes its own. Any but None."""
 
     def __init__(self, make: Callable[[], _T]) -> None:
         self._make = make

@@ -63,7 +63,7 @@ class BlockShuffle:
 
     @property
     def name(self) -> str:
-        """What a saved state calls it: ``block:256:16``."""
+        """Its name in saved states: ``block:256:16``."""
         return f"block:{self.block}:{self.window}"
 
 
@@ -121,7 +121,7 @@ class EpochOrder:
 
     @property
     def name(self) -> bool | str:
-        """What a saved state calls the kind of order: False, True, or for example ``"block:256:16"``."""
+        """Its name in saved states: False, True, or for example ``"block:256:16"``."""
         return self.shuffle if isinstance(self.shuffle, bool) else self.shuffle.name
 
     @property
@@ -148,7 +148,7 @@ class EpochOrder:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """How far an epoch is, whatever the number of ranks.
+    """Progress within an epoch, the same for any number of ranks.
 
     After the last batch of epoch ``E`` it is ``Position(E + 1, 0)``, whatever the tail has left out of ``E``.
 
@@ -163,7 +163,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """Who consumes an epoch together."""
+    """The ranks that consume an epoch together."""
 
     batch_size: int  # samples of a full batch on each rank
     rank: int = 0  # this consumer's number, from 0
@@ -261,7 +261,7 @@ def random_sample(most: int, total: int, seed: int = 0) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, slots=True)
 class ShuffleQuality:
-    """What was measured of one order.
+    """How well one order mixes a dataset.
 
     Attributes:
         quality: Mean entropy of a batch over that of a full shuffle of as many samples: 1.0 is as good as a full

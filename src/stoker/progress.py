@@ -48,7 +48,7 @@ def shown_progress(verb: str, what: str = "images", bad: str = "rejected", **dis
 def progress_of_call(
     verb: str, given: Progress | Literal[False] | None, what: str = "images"
 ) -> AbstractContextManager[Progress | None]:
-    """Return a context that shows the progress of a call as its caller wants: None is a bar where there is a person."""
+    """Return a context that shows the progress of a call as its caller wants: None is a bar, False nothing."""
     if given is None:
         return shown_progress(verb, what, has_lines=False, delay_seconds=_QUICK_SECONDS)
     if given is not False and not callable(given):

@@ -237,7 +237,7 @@ def state_at(
 def _passes(
     feed: Feed, call_site: str, start: Position, elements: Sequence[str]
 ) -> Callable[[], Iterator[tuple[Any, ...]]]:
-    """Return what is called for every pass, and gives its elements; ``call_site`` stands for where the loader is made.
+    """Return a function that yields the elements of the next pass; ``call_site`` is where the loader was made.
 
     Every pass has a loader of its own: passes may overlap, and one that is left early must not cut the next one short.
     TensorFlow never releases a generator, so nothing that holds threads or memory may outlive a pass.
@@ -274,7 +274,7 @@ def _tensor(value: Any) -> Any:
 
 
 def _spec(value: Any, rows: int | None, name: str) -> Any:
-    """Return what TensorFlow can expect of an element: what a batch without samples has, with so many rows."""
+    """Return the spec of an element with so many rows, given that of a batch without samples."""
     if isinstance(value, tuple):
         return tuple(_spec(each, rows, name) for each in value)
     if isinstance(value, dict):

@@ -193,7 +193,7 @@ def _tensor(array: np.ndarray[Any, Any]) -> Tensor:
 
 
 def _mapped(value: Any, kind: type, change: Callable[[Any], Any]) -> Any:
-    """Return a value with all of one kind in it changed: the value itself, or in tuples, dicts and dataclasses."""
+    """Return a value with all of one kind in it changed: itself, or in tuples, dicts and dataclasses."""
     if isinstance(value, kind):
         return change(value)
     if type(value) is tuple:
@@ -317,23 +317,23 @@ class DataLoader(Generic[TransformT_co]):
 
     @property
     def sampler(self) -> _Epochs:
-        """What a trainer sets the epoch of; made again each time."""
+        """The sampler whose epoch a trainer sets; made again each time."""
         settings = self.loader.settings
         return _Epochs(self) if settings.shuffle or settings.sampling else _SequentialEpochs(self)
 
     @property
     def batch_sampler(self) -> _BatchNumbers:
-        """What wrappers that skip the first batches of an epoch count; it refuses those that would split them."""
+        """The batch numbers for wrappers that skip the first ones of an epoch; refuses those that split batches."""
         return _BatchNumbers(self)
 
     @property
     def collate_fn(self) -> Callable[[object], TorchBatch[Any]]:
-        """What gives such a wrapper the batches that it did not skip."""
+        """The function that gives such a wrapper the batches that it did not skip."""
         return self._answer
 
     @property
     def worker_init_fn(self) -> Never:
-        """What Ray's ``prepare_data_loader`` asks for, which would split the batches; there is none."""
+        """Missing, so that Ray's ``prepare_data_loader`` fails instead of splitting the batches."""
         message = "stoker.torch.DataLoader has no worker processes, and takes its rank's share already"
         raise AttributeError(f"{message}; iterate it as it is, without ray.train.torch.prepare_data_loader()")
 
@@ -446,7 +446,7 @@ class DataLoader(Generic[TransformT_co]):
 
 
 class _Epochs:
-    """What a trainer takes for a sampler, to set its epoch: Lightning does so before each.
+    """A sampler for trainers that set its epoch, as Lightning does before each.
 
     A loaded state counts for more: what is left of its epoch comes first, also where the trainer takes that epoch for
     over because its limit of steps has cut it short.
@@ -504,7 +504,7 @@ class _BatchNumbers:
 
 
 class _Progress:
-    """What Accelerate asks of the loader that is being iterated, for ``accumulate`` and ``gather_for_metrics``."""
+    """The state of an iteration, for Accelerate's ``accumulate`` and ``gather_for_metrics``."""
 
     def __init__(self, loader: Loader) -> None:
         feed, consumed = loader.feed, loader.state_dict()["consumed"]
@@ -519,7 +519,7 @@ class _Progress:
 
 @contextmanager
 def _shown_to_accelerate(progress: _Progress) -> Iterator[None]:
-    """Show Accelerate an iteration while it runs, if the program has imported it."""
+    """Register an iteration with Accelerate while it runs, if the program has imported it."""
     accelerate: Any = sys.modules.get("accelerate.state")
     if accelerate is None:
         yield

@@ -132,7 +132,7 @@ class Operation(Settings):
     __repr__ = short_text
 
     def operations(self) -> dict[str, Operation]:
-        """Return those among the settings: what follows on the result."""
+        """Return the operations among the settings, which follow on the result."""
         return {name: value for name, value in self.values().items() if isinstance(value, Operation)}
 
     def native_settings(self) -> tuple[str, dict[str, str | list[float]]]:
@@ -370,7 +370,7 @@ Transform = ImageTransform | ObjectCrops | MultiCrop
 
 
 def check_operations(transform: Transform, mode: Mode) -> None:
-    """Refuse operations where the pixels of a mode have nothing that Pillow would change."""
+    """Refuse operations that have no meaning in a mode."""
     for part in transform.transforms if isinstance(transform, MultiCrop) else (transform,):
         for name, operation in part.operations().items():
             if mode not in operation.modes:

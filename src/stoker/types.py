@@ -75,7 +75,7 @@ class Pixels(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BatchForm:
-    """How batches have a field: what a framework must know before the first batch."""
+    """The form of a field in batches, which a framework must know before the first one."""
 
     # ``text``, ``bytes`` and ``json`` are lists; ``dense``, ``ragged`` and ``padded`` hold numbers; ``mask`` and
     # ``image`` are pixels
@@ -99,7 +99,7 @@ class BatchForm:
 
     @property
     def bits(self) -> int:
-        """Of the ids of a mask; 0 of anything else."""
+        """Bits of the ids of a mask; 0 for other fields."""
         return int(self.dtype.removeprefix("uint")) if self.kind == "mask" else 0
 
 
@@ -124,7 +124,7 @@ class Field(ABC):
         return None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the field as ``schema.fields`` of a manifest has it: the kind, and what is not as it is by default."""
+        """Return the field for ``schema.fields`` of a manifest: its kind, and settings that are not the defaults."""
         content: dict[str, Any] = {"kind": self.kind}
         for setting in fields(cast("Any", self)):
             value = getattr(self, setting.name)
@@ -170,7 +170,7 @@ class Field(ABC):
 
     @abstractmethod
     def form(self) -> BatchForm:
-        """Return how batches have the field; `ConfigError` where they have it elsewhere."""
+        """Return the form of the field in batches; `ConfigError` where they hold it elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +202,7 @@ class SchemaInfo:
 
     @property
     def label_note(self) -> str:
-        """What a person must know about the class ids; empty where they start at 0."""
+        """A note for people about the class ids; empty where they start at 0."""
         return f"labels start at {self.label_base} (preset {self.preset})" if self.label_base else ""
 
 
@@ -236,7 +236,7 @@ class Reject:
 
 
 class Progress(Protocol):
-    """Receives how far a long job is. Called from one thread, as often as the job likes."""
+    """Receives the progress of a long job. Called from one thread, as often as the job likes."""
 
     def __call__(self, *, done: int, total: int, size_bytes: int, rejects: int) -> None:
         """Report.

@@ -462,7 +462,7 @@ _MOST_CHUNKS = 2**16
 
 
 def _png_chunks(data: bytes) -> Iterator[tuple[bytes, int, int]]:
-    """Yield the kind of every whole chunk of a PNG, where that stands, and where its data end: at its checksum."""
+    """Yield kind, start and end of every whole chunk of a PNG; its checksum follows."""
     at = 8
     for _ in range(_MOST_CHUNKS):
         left = len(data) - at

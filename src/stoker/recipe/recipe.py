@@ -230,7 +230,7 @@ class Recipe:
 
     @property
     def _kind(self) -> str:
-        """What the recipe is called where nothing is resized."""
+        """Name of the recipe where nothing is resized."""
         if self.encode is not None:
             return "raw" if isinstance(self.encode, RawEncode) else "encode"
         return "restart" if self.restart else "keep"

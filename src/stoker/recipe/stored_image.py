@@ -95,7 +95,7 @@ class StoredImage:
 
 @dataclass(frozen=True, slots=True)
 class _Header:
-    """What the header of a source image says, as far as it decides how the image is stored."""
+    """Facts in the header of a source image that decide how it is stored."""
 
     kind: str  # its format
     # what keeps it from being a JPEG that every reader can decode to RGB; None if nothing does
@@ -175,7 +175,7 @@ def _decode_other(data: bytes, kind: str, recipe: Recipe, modes: frozenset[str])
 
 
 def _modes(encode: Encode, recipe: Recipe) -> frozenset[str]:
-    """Return the modes in which pixels may come that are to be encoded: TensorFlow 1's filters know only RGB."""
+    """Return the modes that pixels to encode may have; TensorFlow 1's filters know only RGB."""
     return RawEncode.modes if recipe.resize is not None and recipe.filter in _TF1_FILTERS else encode.modes
 
 
@@ -389,7 +389,7 @@ def _part(width: int, height: int, recipe: Recipe, crop: Box | None, orientation
 
 
 def _store(pixels: Pixels, unmade: StoredImage, recipe: Recipe, encode: Encode) -> StoredImage:
-    """Return an image with its data, given those of the source that it is made of, turned already."""
+    """Return the stored image, given the pixels of its part of the source, turned already."""
     geometry = unmade.geometry
     if recipe.resize is not None:
         if recipe.resize.mode == "square":
