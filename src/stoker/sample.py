@@ -150,8 +150,7 @@ class SampleReport:
     images: int  # image files, including damaged ones
     size_bytes: int
     oddities: dict[str, str]  # path below the tree -> what is odd about it, of files that are right but unusual
-    # path below the tree -> what is wrong with it: images that cannot be used, and one annotation
-    damaged: dict[str, str]
+    damaged: dict[str, str]  # path below the tree -> what is wrong with it
     is_new: bool  # false when the very same tree existed already
 
 

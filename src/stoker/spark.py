@@ -281,8 +281,7 @@ class _Jobs(AbstractContextManager["_Jobs"]):
 class _Shared:
     """What all tasks of a build need, sent once to every executor."""
 
-    # turns items into records; without the list of items, and without values that come with each job
-    converter: ItemConverter
+    converter: ItemConverter  # turns items into records; pickled without the list of items
     destination: Location  # the dataset; an absolute path, or in a store
     guard: BuildGuard  # checks that it is still being built
     given: Given  # settings of stores and signatures of URLs, which executors take over with it

@@ -77,12 +77,10 @@ class Outcome:
 
     records: list[FramedRecords] = field(default_factory=list)  # the framed records, in the order of the items
     rejects: list[ItemReject] = field(default_factory=list)  # the items that have none
-    # records, counted by the format of their image and how that was made
-    formats: Counter[tuple[str, str]] = field(default_factory=Counter)
+    formats: Counter[tuple[str, str]] = field(default_factory=Counter)  # by format and how it was made
     # records whose image is of another kind than their source, counted by the kind of that
     converted: Counter[str] = field(default_factory=Counter)
-    # damaged annotations, whose images are in ``records`` without boxes
-    annotation_errors: list[str] = field(default_factory=list)
+    annotation_errors: list[str] = field(default_factory=list)  # damaged ones: their images have no boxes
     # records, counted by their class, as far as only the source image tells it and not the item
     labels: Counter[int] = field(default_factory=Counter)
     boxes: Counter[int] = field(default_factory=Counter)  # boxes that have classes of their own, counted by these

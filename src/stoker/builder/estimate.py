@@ -68,10 +68,8 @@ class OddFile:
 class Survey:
     """What the items hold, by their headers."""
 
-    # items that were checked: all, or a seeded sample of `SURVEY_LIMIT`; `SURVEY_LIMIT_BY_URL` of images by URL
-    looked_at: int
-    # how many of them have which content, in the words of `stoker.recipe.sniff`, or ``unreadable``
-    formats: dict[str, int]
+    looked_at: int  # items that were checked: all, or a seeded sample
+    formats: dict[str, int]  # how many of them have which content, as `sniff` says
     storings: dict[Storing, int]  # how many of them a build will store how; those that it will reject are not counted
     odd: tuple[OddFile, ...]  # those that are odd, in the order of the source
     rejects: tuple[Reject, ...]  # those that a build will reject, in the order of the source

@@ -37,8 +37,7 @@ class ShardJob:
 
     name: str  # its name, relative to the destination
     split: str
-    # what goes into it, in order; a table, but of records without a length what is gone through once
-    items: Iterable[Item]
+    items: Iterable[Item]  # what goes into it, in order; of records without a length gone through once
     compression: Compression = "none"  # of the whole file
 
 
@@ -121,8 +120,7 @@ class RecordSize:
     """How long records are, found from a sample of them."""
 
     per_source_byte: float  # bytes of records for each byte of source
-    # bytes of a record, where all are about as long; None where that depends on the source
-    per_record: float | None = None
+    per_record: float | None = None  # bytes of a record where all are about as long, else None
 
     def of(self, items: int, source_bytes: int) -> float:
         """Return the expected bytes of so many records."""

@@ -58,15 +58,13 @@ DropDuplicates = Literal["within", "across-splits"]
 class SourceSettings:
     """Where the images are, which of them are taken, and how they are divided."""
 
-    # any source that `stoker.sources.list_source` lists, or an existing dataset; None for the records of a program
-    root: str | None
+    root: str | None  # a source or an existing dataset; None for the records of a program
     options: SourceOptions = field(default_factory=SourceOptions)  # what the listing cannot find out by itself
     # split (``validation``, also called ``val``, or ``test``) and fraction (0..1) of every class of train that is
     # moved to it; None moves nothing
     held_out: tuple[str, float] | None = None
     limit: int | None = None  # images of train that are taken, a seeded choice; None takes all
-    # whether every annotated object becomes a record of its own; an image without one stays whole
-    crop_objects: bool = False
+    crop_objects: bool = False  # whether every annotated object becomes a record of its own
     drop_duplicates: DropDuplicates | None = None  # which equal files are left out; None leaves none out
 
     def __post_init__(self) -> None:
@@ -114,8 +112,7 @@ class BuildSettings:
     seed: int = 0  # of the order of the records, and of what is held out or left out
     threads: int = field(default_factory=available_cpus)  # items converted at the same time. Never changes the bytes
     max_rejects: int = 0  # with more rejects the manifest is withheld. Never changes the bytes
-    # whether a dataset is begun that is expected to be huge, or larger than the space that is free
-    accept_size: bool = False
+    accept_size: bool = False  # whether it may be huge, or larger than the free space
     # whether each line of ``labels.txt`` begins with its number and a colon, as TF-Slim's do
     numbered_labels: bool = False
 
@@ -159,8 +156,7 @@ class Preset:
     encode: str | None = None
     filter: Filter | None = None  # as ``--filter`` has it; None leaves it to the recipe
     shard_names: str = "default"  # as ``--shard-names`` has it
-    # preferred shards of train and of validation; None for as many as their length asks for
-    shards: tuple[int, int] | None = None
+    shards: tuple[int, int] | None = None  # preferred shards of train and of validation; None: by their length
     compression: Compression = "none"
     numbered_labels: bool = False  # as in `BuildSettings`
     imagenet_labels: bool | None = None  # as in `BuildOptions`

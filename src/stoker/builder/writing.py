@@ -106,8 +106,7 @@ class Written:
     # the manifest; ``part``: shards of other parts are missing
     outcome: Literal["written", "complete", "withheld", "part"]
     manifest: Manifest | None  # of the dataset; None of a ``part``
-    # the shards that are there, in the order of the dataset; nothing of one that was ``complete``
-    results: tuple[ShardResult, ...] = ()
+    results: tuple[ShardResult, ...] = ()  # the shards that are there, in order; nothing if ``complete``
     resumed: frozenset[str] = frozenset()  # names of those that earlier runs had finished
     items: int = 0  # items converted by this run
     size_bytes: int = 0  # their source bytes

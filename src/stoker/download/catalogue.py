@@ -25,8 +25,7 @@ class RemoteFile:
 
     name: str  # its name at the server: the URL is the base URL, and then this
     saved_as: str  # where it goes, below the directory of the dataset
-    # what its bytes must hash to: ``md5:`` or ``sha256:``, and the digest in lower-case hexadecimal digits
-    checksum: str
+    checksum: str  # what its bytes must hash to: ``md5:`` or ``sha256:``, and the digest in hex
     size_bytes: int | None = None  # how many they are; None if that is not known for sure
     unpacking: Unpacking | None = None  # what it becomes; None if builds read it as it is
 
@@ -47,8 +46,7 @@ class RemoteDataset:
 
     name: str  # as people type it
     base_urls: tuple[str, ...]  # URLs that end with a slash, in the order in which they are tried
-    # in the order in which they are fetched: small ones first, so that a refusal comes early
-    files: tuple[RemoteFile, ...]
+    files: tuple[RemoteFile, ...]  # in this order: small ones first, so that a refusal comes early
     account: AccountNames | None = None  # set if the server may want an account
     source: str = ""  # what to build from, below the directory; empty for the directory itself
     preset: str = ""  # the preset of ``stoker build`` that writes what the system writes for which it was first packed

@@ -102,8 +102,7 @@ class Split:
     class_counts: tuple[int, ...]  # records of each class; the index is the class id
     shards: tuple[Shard, ...]
     unlabelled: int = 0  # records without a class
-    # boxes that have classes of their own, by the ids of these; empty where there are none, or unknown
-    box_counts: Mapping[int, int] = field(default_factory=dict)
+    box_counts: Mapping[int, int] = field(default_factory=dict)  # boxes by their own class ids; empty if unknown
 
 
 @dataclass(frozen=True, slots=True)

@@ -200,8 +200,7 @@ def _split_in(stem: str) -> str:
 class SplitShards:
     """The shards of one split, found by their names."""
 
-    # their paths, in the order of their numbers, those without one in the order of their names
-    paths: tuple[Location, ...]
+    paths: tuple[Location, ...]  # in the order of their numbers, or else of their names
     missing: tuple[int, ...]  # numbers that the other names promise and that are not there
 
 

@@ -141,8 +141,7 @@ class Case:
     name: str  # what a table calls it
     note: str  # one sentence: what it does
     needs: Form = "files"  # what it reads
-    # where it keeps decoded images after its warm-up, which therefore reads every image once
-    keeps: Literal["", "memory", "file"] = ""
+    keeps: Literal["", "memory", "file"] = ""  # where decoded images stay after a warm-up of all
     group: Group = "ladder"  # what kind of case it is
     module: str = ""  # the module whose ``batches`` reads in this way; empty: this one
 
@@ -201,9 +200,7 @@ class BenchRow:
     note: str  # one sentence: what it does
     images_per_second: tuple[float, ...]  # one figure a round
     images_per_cpu_second: tuple[float, ...]  # the same per second of CPU time
-    # median over the rounds of its speed over the codec's in the same round; None where the codec alone was not
-    # measured
-    of_limit: float | None
+    of_limit: float | None  # median ratio to the codec's speed in the same round; None without it
 
     @property
     def median(self) -> float:
@@ -232,9 +229,7 @@ class BenchReport:
     rows: tuple[BenchRow, ...]  # figures of each case: the limit, the ladder from the bottom, Stoker
     left_out: dict[str, str]  # why other cases do not apply, by key
     failed: dict[str, str]  # the last line that cases printed which were to be measured and failed, by key
-    # of cold figures, the largest share of the files that was still in the page cache when a measurement began, 0..1;
-    # None for warm ones
-    still_cached: float | None = None
+    still_cached: float | None = None  # of cold figures: the largest share of files still in the page cache
 
     @property
     def page_cache(self) -> str:

@@ -83,8 +83,7 @@ class StageSpeed:
     """One part of the work."""
 
     name: str
-    # images a second when all threads do nothing else, the median of turns; None where that cannot be done
-    alone: float | None
+    alone: float | None  # median images a second with nothing else to do; None where that cannot be measured
     spread: tuple[float, float] | None  # in the slowest turn and in the fastest; None where there were no turns
     share: float | None  # of the decoding threads' busy time in the pipeline; None for the whole pipeline
 
@@ -119,17 +118,13 @@ class DatasetReport:
     images: int  # samples of the split
     batch_size: int
     threads: int
-    # how many of some of the images have which format, in the words of `stoker plan`; empty for pixels
-    formats: Mapping[str, int]
+    formats: Mapping[str, int]  # how many of some images have which format; empty for pixels
     turned: int  # how many of these have an EXIF orientation that turns or mirrors them
-    # why images could not be loaded, in whose place others were: a reason for each that came in the pipeline, in the
-    # order of the dataset
-    unreadable: Sequence[str]
+    unreadable: Sequence[str]  # why images could not be loaded, in the order of the dataset
     pillow: PillowSpeed | None  # what those cost that the core leaves to Pillow; None where there are none
     diagnosis: DoctorReport  # the pipeline's, with an empty training loop
     stages: tuple[StageSpeed, ...]  # each part of the work
-    # what was tried against the verdict, the present way first; nothing where nothing could be
-    trials: tuple[Trial, ...]
+    trials: tuple[Trial, ...]  # what was tried, the present way first; may be empty
     remedy: str  # the best of them with what it brought, or the diagnosis' own
 
     def document(self) -> dict[str, Any]:

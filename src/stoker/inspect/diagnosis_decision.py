@@ -79,9 +79,7 @@ class OtherThread:
     """A thread of this process that runs Python and is not the consumer."""
 
     name: str  # as ``threading`` knows it
-    # of the time, that in which it ran, or was ready to run and no CPU was free: not waiting, not for the
-    # interpreter's lock either
-    busy_share: float
+    busy_share: float  # share of the time in which it ran, or was ready to run and no CPU was free
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +104,7 @@ class Files:
     remote: bool = False  # whether it is a store
     size_bytes: int | None = None  # of all files; None where that is not known
     memory_bytes: int | None = None  # how much of files memory could hold now; None where the system does not say
-    # share of the bytes that was in the page cache before; None where that cannot be said
-    cached_before: float | None = None
+    cached_before: float | None = None  # share of the bytes in the page cache before; None if unknown
     cached_after: float | None = None  # the same afterwards
     is_directory: bool = False  # whether that is one directory of this machine, and not a pattern, list or mixture
     loose: bool = False  # whether the samples are image files, and not in shards
@@ -128,8 +125,7 @@ class Setup:
     batch_size: int = 1
     accelerator: bool = False  # whether the loop drives a GPU whose driver keeps a CPU busy while it waits
     local_ranks: int = 1  # how many ranks share the CPUs of the node
-    # what to install for formats that the core decodes elsewhere and was built without here
-    missing: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()  # what to install for formats that the core was built without
 
     @property
     def cpus_text(self) -> str:

@@ -82,12 +82,9 @@ class DatasetInfo:
     path: str
     manifest: Manifest  # everything the build recorded
     histogram: tuple[ClassCount, ...]  # the classes by id, from the label base on
-    # the same of the classes of boxes; empty where boxes have none, or were not counted
-    box_histogram: tuple[ClassCount, ...]
-    # the value of each extra field in the first record, as text; empty where that cannot be read
-    examples: Mapping[str, str]
-    # of its first images, how many an EXIF orientation turns or mirrors, and how many were looked at
-    turned: tuple[int, int]
+    box_histogram: tuple[ClassCount, ...]  # the same of the classes of boxes; empty where there are none
+    examples: Mapping[str, str]  # the first value of each extra field, as text; empty if unreadable
+    turned: tuple[int, int]  # how many images an EXIF orientation turns, and how many were checked
     being_built: bool  # whether another build has begun in the directory and not ended: it may have removed shards
 
 
@@ -238,16 +235,13 @@ class ImagesInfo:
     splits: Mapping[str, ImageSplit]
     histogram: tuple[ClassCount, ...]  # the classes by id, from 0
     box_histogram: tuple[ClassCount, ...]  # the same of the classes of boxes; empty where boxes have none
-    # how many of their names end in what, lower case, no dot; only reading says what they hold
-    suffixes: Mapping[str, int]
+    suffixes: Mapping[str, int]  # how many names end in what, lower case, no dot
     fields: Mapping[str, Field]  # what every image has beside its class and its boxes, by name
-    # the value of each field that the first image has, as text; empty where that cannot be read
-    examples: Mapping[str, str]
+    examples: Mapping[str, str]  # the first value of each extra field, as text; empty if unreadable
     boxes: Mapping[str, str]  # where the annotations of each split lie that has some
     ignored: Mapping[str, int]  # what lies there and is not an image, counted by suffix or by kind
     warnings: tuple[str, ...]  # what a build would warn of
-    # of some images, how many an EXIF orientation turns or mirrors, and how many were looked at
-    turned: tuple[int, int]
+    turned: tuple[int, int]  # how many images an EXIF orientation turns, and how many were checked
 
 
 def _images_info(root: Location, options: SourceOptions | None) -> ImagesInfo:
@@ -373,12 +367,9 @@ class ForeignInfo:
     splits: Mapping[str, ForeignSplit]  # by the split that the names of the files say
     looked_at: int  # records that ``keys`` is about, the first ones of the first files
     keys: Mapping[str, KeySummary]
-    # how many of them have an image of which format, as `stoker.Sample.format` says; empty for pixels and where the
-    # layout is unknown
-    formats: Mapping[str, int]
+    formats: Mapping[str, int]  # how many have an image of which format; empty if unknown
     turned: tuple[int, int]  # how many of these an EXIF orientation turns or mirrors, and how many they are
-    # what `stoker.open` takes them for, by the first of them; None if it is of an unknown layout
-    layout: SchemaInfo | None
+    layout: SchemaInfo | None  # what `stoker.open` takes them for; None if unknown
 
 
 def _foreign_info(

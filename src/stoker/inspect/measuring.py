@@ -68,8 +68,7 @@ class ReadSpec:
     threads: int | None = None  # number of threads; None: as many as a loader starts
     seconds: float = 1.0
     cold: bool = False  # whether files are dropped from the page cache first
-    # of TFRecords of other origin: where they hold what, as far as their first record does not tell
-    keys: RecordKeys | None = None
+    keys: RecordKeys | None = None  # where TFRecords of other origin hold what
     source: SourceOptions | None = None  # of images that are not built: what the listing cannot find out by itself
 
     def __post_init__(self) -> None:

@@ -159,8 +159,7 @@ class Rejects:
 
     total: int = 0
     of: int = 0  # items that were looked at: those of the source, or the samples that were drawn
-    # why, numbers in the sentence replaced by ``N``, and how often; the most frequent first
-    reasons: tuple[tuple[str, int], ...] = ()
+    reasons: tuple[tuple[str, int], ...] = ()  # why, with ``N`` for numbers, and how often
     gallery: tuple[Thumbnail, ...] = ()
 
 
@@ -169,8 +168,7 @@ class Portrait:
     """What a page about a dataset shows."""
 
     path: str  # where it lies, as it was named
-    # ``dataset``: what ``stoker build`` made. ``records``: TFRecords of other origin. ``files``: image files
-    kind: Kind
+    kind: Kind  # what ``stoker build`` made, other TFRecords, or image files
     splits: Mapping[str, SplitPortrait]
     manifest: Manifest | None  # what the build recorded; None for what Stoker did not build
     schema: SchemaInfo  # which features hold what

@@ -106,11 +106,8 @@ class SheetSpec:
     per_row: int | None = None  # without ``transforms``: samples in a row; None: 6
     boxes: bool = True  # whether annotated boxes are drawn
     transforms: tuple[SheetTransform, ...] = ()  # what to show of each sample after it is shown as stored
-    # with ``transforms``: in which epochs, None: 0 to 3; of a transform without random choices only the first is
-    # shown
-    epochs: tuple[int, ...] | None = None
-    # of TFRecords of other origin: where they hold what, as far as their first record does not tell
-    keys: RecordKeys | None = None
+    epochs: tuple[int, ...] | None = None  # with ``transforms``: which epochs; None: 0 to 3
+    keys: RecordKeys | None = None  # where TFRecords of other origin hold what
     source: SourceOptions | None = None  # of images that are not built: what the listing cannot find out by itself
     mode: Mode = "RGB"  # in which channels and depth; as `stoker.open` takes it
     exif: Exif | None = None  # whether images are turned upright; the same

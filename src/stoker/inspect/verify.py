@@ -136,8 +136,7 @@ class VerifyReport:
     shards: int  # shards looked at
     records: int  # records looked at
     size_bytes: int  # bytes of those shards
-    # how many records have an image of which format, as `stoker.Sample.format` says; those that can be read
-    formats: dict[str, int]
+    formats: dict[str, int]  # how many readable records have an image of which format
     seconds: float  # how long it took
     problems: tuple[Problem, ...]  # all damage, in the order of shards and records, then what concerns the whole
     warnings: tuple[str, ...]  # what is not damage but should not be there

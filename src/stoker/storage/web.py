@@ -142,11 +142,9 @@ class Wanted:
     """What a request is for."""
 
     limit: int | None  # the most bytes that are taken; None for any number
-    # the first byte and the one after the last, of a part of a file; None of all of it
-    span: tuple[int, int] | None = None
+    span: tuple[int, int] | None = None  # first byte and the one after the last; None of all
     is_stored: bool = False  # whether it is asked of a server as of a store: one that is to be trusted and waited for
-    # what requests to one server have beside those of any request
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # what requests to one server have besides
     trusted: str = ""  # scheme and host of that server
 
 
