@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from stoker.builder import Tally
+    from stoker.builder import Run
     from stoker.format import Manifest, Shard
     from stoker.storage import LocationLike
     from stoker.types import Features, Progress
@@ -272,22 +272,16 @@ class _Merging(Task):
     def count_items(self, shards: Collection[str]) -> int:
         return sum(job.shard.records for job in self.jobs if job.name in shards)
 
-    def make(
-        self,
-        shards: Collection[str],
-        there: Mapping[str, ShardResult],
-        committed: Callable[[ShardResult], None],
-        tally: Tally,
-    ) -> None:
-        for result in there.values():
-            tally.resumed(result)
+    def make(self, shards: Collection[str], run: Run) -> None:
+        for result in run.there.values():
+            run.resumed(result)
         jobs = [job for job in self.jobs if job.name in shards]
         at_once = _COPIED_AT_ONCE_REMOTE if self._is_remote else min(_COPIED_AT_ONCE, available_cpus())
         with stoppable_pool(at_once, "stoker-merge") as pool:
             copied = pool.map(partial(_make, self.destination, link=self._link), jobs)
             for job, shard in zip(jobs, copied, strict=True):
-                committed(ShardResult(shard, job.split, (), {}, ()))
-                tally.advanced(shard.records, shard.size_bytes, 0)
+                run.committed(ShardResult(shard, job.split, (), {}, ()))
+                run.advanced(shard.records, shard.size_bytes, 0)
 
     def describe(self, results: Sequence[ShardResult]) -> Manifest:
         """Write the files beside the shards, and return the manifest."""

@@ -32,7 +32,7 @@ from stoker.recipe import KEPT_FORMATS
 from stoker.storage import location
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from typing import Any
 
     from stoker.builder.convert import Outcome
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from stoker.builder.local import EngineFactory
     from stoker.builder.parts import Part
     from stoker.builder.settings import BuildSettings
-    from stoker.builder.writing import Tally
+    from stoker.builder.writing import Run
     from stoker.format import Manifest, ShardResult
     from stoker.sources import Item, RecordStream, Source
     from stoker.storage import Location, LocationLike
@@ -195,29 +195,23 @@ class ListedBuild(Task):
         if not self._build_settings.accept_size:
             expected.refuse_huge()
 
-    def make(
-        self,
-        shards: Collection[str],
-        there: Mapping[str, ShardResult],
-        committed: Callable[[ShardResult], None],
-        tally: Tally,
-    ) -> None:
+    def make(self, shards: Collection[str], run: Run) -> None:
         """Make shards, once those that are there are known to be of the same records."""
         reader, rows = self._reader, self._rows
-        for name, result in there.items():
+        for name, result in run.there.items():
             if reader.has_witness and result.digest != reader.witness(rows[name]()):
                 raise made_of_others(self.destination, name, "the records are others now")
-            tally.resumed(result)
+            run.resumed(result)
             if reader.has_witness:  # comparing them takes time
-                tally.advanced(0, 0, 0)
+                run.advanced(0, 0, 0)
 
         def add_digest(result: ShardResult) -> None:
             if reader.has_witness:
                 result = replace(result, digest=reader.witness(rows[result.file.name]()))
-            committed(result)
+            run.committed(result)
 
         threads = self._build_settings.threads
-        running = self._engine(self._converter, self.destination, threads, add_digest, tally.advanced)
+        running = self._engine(self._converter, self.destination, threads, add_digest, run.advanced)
         running.run(self._plan.jobs(shards))
 
     def describe(self, results: Sequence[ShardResult]) -> Manifest:
@@ -312,21 +306,15 @@ class StreamBuild(Task):
         self._plan_shards()
         return plan_settings(self._plan, self._build_settings)
 
-    def make(
-        self,
-        shards: Collection[str],  # noqa: ARG002 - their names are not known yet
-        there: Mapping[str, ShardResult],
-        committed: Callable[[ShardResult], None],
-        tally: Tally,
-    ) -> None:
+    def make(self, shards: Collection[str], run: Run) -> None:  # noqa: ARG002 - names are not known yet
         """Make every shard that is not there yet; compare those that are with the records."""
 
         def add_digest(result: ShardResult) -> None:
-            committed(replace(result, digest=self._digests[result.file.name]))
+            run.committed(replace(result, digest=self._digests[result.file.name]))
 
         threads = self._build_settings.threads
-        running = LocalEngine(self._converter, self.destination, threads, add_digest, tally.advanced)
-        running.run(self._jobs(there, tally))
+        running = LocalEngine(self._converter, self.destination, threads, add_digest, run.advanced)
+        running.run(self._jobs(run))
         self._plan_shards()
         self._remove_beyond()
 
@@ -343,9 +331,9 @@ class StreamBuild(Task):
         self._plan = replace(self._plan, splits=tuple(splits))
         self.shard_names = self._plan.shard_names
 
-    def _jobs(self, there: Mapping[str, ShardResult], tally: Tally) -> Iterator[ShardJob]:
+    def _jobs(self, run: Run) -> Iterator[ShardJob]:
         """Yield the shards that are not there, in order; each is to be made before the next one is asked for."""
-        left = dict(there)
+        left = dict(run.there)
         for split, name, items in self._shards():
             result = left.pop(name, None)
             if result is None:
@@ -354,7 +342,7 @@ class StreamBuild(Task):
             number = sum(1 for _ in items)
             if (result.file.records + len(result.rejects), result.digest) != (number, self._digests[name]):
                 raise made_of_others(self.destination, name, "the records are others now")
-            tally.resumed(result)
+            run.resumed(result)
         if left:
             raise made_of_others(self.destination, next(iter(left)), "there are no records for it any more")
 

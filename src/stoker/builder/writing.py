@@ -49,20 +49,13 @@ class Task(ABC):
         return 0
 
     @abstractmethod
-    def make(
-        self,
-        shards: Collection[str],
-        there: Mapping[str, ShardResult],
-        committed: Callable[[ShardResult], None],
-        tally: Tally,
-    ) -> None:
+    def make(self, shards: Collection[str], run: Run) -> None:
         """Make shards.
 
         Args:
             shards: Which; nothing where names are not known yet.
-            there: Those that earlier runs have finished, by name.
-            committed: To be called, from one thread at a time, once for each shard that is complete.
-            tally: To be told of all items, those of earlier runs first.
+            run: To be told of all items, those of earlier runs first, and of every shard that is complete, from one
+                thread at a time.
 
         Raises:
             DestinationError: Those that are there were made of something else.
@@ -83,11 +76,6 @@ class Tally:
         self._total, self._progress = total, progress
         self._done = self._rejects = 0
 
-    def resumed(self, result: ShardResult) -> None:
-        """Count the items of a shard of an earlier run."""
-        self._done += result.file.records + len(result.rejects)
-        self._rejects += len(result.rejects)
-
     def advanced(self, items: int, size_bytes: int, rejects: int) -> None:
         """Count items of this run, and show all of them."""
         self._done += items
@@ -96,6 +84,25 @@ class Tally:
         self.size_bytes += size_bytes
         if self._progress is not None:
             self._progress(done=self._done, total=self._total, size_bytes=self.size_bytes, rejects=self._rejects)
+
+
+class Run(Tally):
+    """A run of a task: what earlier runs have finished, by name, and what notes each shard that is complete."""
+
+    def __init__(
+        self,
+        total: int,
+        progress: Progress | None,
+        there: Mapping[str, ShardResult],
+        committed: Callable[[ShardResult], None],
+    ) -> None:
+        super().__init__(total, progress)
+        self.there, self.committed = there, committed
+
+    def resumed(self, result: ShardResult) -> None:
+        """Count the items of a shard of an earlier run."""
+        self._done += result.file.records + len(result.rejects)
+        self._rejects += len(result.rejects)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,8 +229,8 @@ def _write(task: Task, journal: Journal, part: Part | None, progress: Progress |
     if part is not None:
         note_part(destination, part)
     there = {result.file.name: result for result in journal.results if part is None or result.file.name in own}
-    tally = Tally(task.count_items(own), progress)
-    task.make(own - there.keys(), there, journal.append, tally)
+    run = Run(task.count_items(own), progress, there, journal.append)
+    task.make(own - there.keys(), run)
     if part is not None:
         journal = open_journal(destination, in_parts=True)  # with what other parts have done
         finished = finished_dataset(destination, task.settings_when_finished)
@@ -235,7 +242,7 @@ def _write(task: Task, journal: Journal, part: Part | None, progress: Progress |
     missing = [shard for shard, name in enumerate(names) if name not in by_name]
     if missing and part == NO_PART:
         raise missing_error(destination, names, missing)
-    written = Written("part", None, results, frozenset(there), tally.items, tally.size_bytes, len(missing))
+    written = Written("part", None, results, frozenset(there), run.items, run.size_bytes, len(missing))
     if missing:
         assert part is not None, "a shard was made and not committed"
         return written
