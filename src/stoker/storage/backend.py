@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from abc import ABC, abstractmethod
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
@@ -79,9 +80,14 @@ class StoreError(Exception):
         self.advice, self.wait_seconds = advice, wait_seconds  # once it is given up; before the next request
 
 
-def missing_client(scheme: str, extra: str, error: ImportError) -> ConfigError:
-    """Return the error of a client that is not installed."""
-    return ConfigError(f"{error.name} is not installed, which {scheme}:// needs; pip install 'stoker[{extra}]'")
+@contextmanager
+def needs_client(scheme: str, extra: str) -> Iterator[None]:
+    """Say what to install if a client cannot be imported in the ``with`` block."""
+    try:
+        yield
+    except ImportError as error:
+        message = f"{error.name} is not installed, which {scheme}:// needs; pip install 'stoker[{extra}]'"
+        raise ConfigError(message) from error
 
 
 def refuse_longer(size_bytes: int, limit: int | None) -> None:

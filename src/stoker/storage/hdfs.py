@@ -9,7 +9,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from stoker.errors import ConfigError
-from stoker.storage.backend import Backend, Blob, Children, Entry, StoreError, missing_client, refuse_longer
+from stoker.storage.backend import Backend, Blob, Children, Entry, StoreError, needs_client, refuse_longer
 from stoker.storage.files import temporary_name
 
 if TYPE_CHECKING:
@@ -40,10 +40,8 @@ class HdfsBackend(Backend):
     """
 
     def __init__(self, name: str, settings: StoreSettings) -> None:
-        try:
+        with needs_client("hdfs", "hdfs"):
             from hdfs_native import Client  # noqa: PLC0415 - an extra
-        except ImportError as error:
-            raise missing_client("hdfs", "hdfs", error) from error
         super().__init__(name, settings)
         where = name.partition("://")[2]
         try:

@@ -7,16 +7,16 @@ not be tested; see docs/decisions/storage-clients.md.
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import json
 import os
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from stoker.errors import ConfigError, StorageError
 from stoker.forks import process_number
-from stoker.storage.backend import Backend, Blob, Children, Entry, StoreError, missing_client, refuse_longer
+from stoker.storage.backend import Backend, Blob, Children, Entry, StoreError, needs_client, refuse_longer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -130,7 +130,7 @@ class ObjectsBackend(Backend):
         _asked(lambda: self._writing.put(key, data, mode="create", use_multipart=False))
 
     def delete(self, key: str) -> None:
-        with contextlib.suppress(FileNotFoundError):
+        with suppress(FileNotFoundError):
             _asked(lambda: self._reading.delete(key))
 
 
@@ -143,10 +143,8 @@ class S3Backend(ObjectsBackend):
     """
 
     def __init__(self, name: str, settings: StoreSettings) -> None:
-        try:
+        with needs_client("s3", "s3"):
             from obstore.store import S3Store  # noqa: PLC0415 - an extra
-        except ImportError as error:
-            raise missing_client("s3", "s3", error) from error
         endpoint = (
             settings.get("endpoint") or os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
         )
@@ -187,20 +185,19 @@ def _credentials(settings: StoreSettings, options: dict[str, Any]) -> Any:
     profile = settings.get("profile")
     if profile is None and any(os.environ.get(name) for name in _OWN_MEANS):
         return None
-    try:
+    with suppress(ImportError) if profile is None else needs_client("s3", "s3"):
         import boto3  # noqa: PLC0415 - an extra
         from obstore.auth.boto3 import Boto3CredentialProvider  # noqa: PLC0415
-    except ImportError as error:
+
+        session = boto3.session.Session()
         if profile is not None:
-            raise missing_client("s3", "s3", error) from error
-        return None
-    session = boto3.session.Session()
-    if profile is not None:
-        if profile not in session.available_profiles:
-            raise ConfigError(f"there is no profile {profile!r} in ~/.aws/config; it has {session.available_profiles}")
-        session = boto3.session.Session(profile_name=profile)
-        options |= {"skip_signature": False, **_only_set(region=options.get("region") or session.region_name)}
-    return Boto3CredentialProvider(session) if session.get_credentials() is not None else None
+            if profile not in session.available_profiles:
+                known = session.available_profiles
+                raise ConfigError(f"there is no profile {profile!r} in ~/.aws/config; it has {known}")
+            session = boto3.session.Session(profile_name=profile)
+            options |= {"skip_signature": False, **_only_set(region=options.get("region") or session.region_name)}
+        return Boto3CredentialProvider(session) if session.get_credentials() is not None else None
+    return None
 
 
 class AzureBackend(ObjectsBackend):
@@ -210,11 +207,9 @@ class AzureBackend(ObjectsBackend):
     """
 
     def __init__(self, name: str, settings: StoreSettings) -> None:
-        try:
+        with needs_client("az", "azure"):
             from obstore.exceptions import BaseError  # noqa: PLC0415 - an extra
             from obstore.store import AzureStore  # noqa: PLC0415
-        except ImportError as error:
-            raise missing_client("az", "azure", error) from error
         container, _, host = name.partition("://")[2].partition("@")
         endpoint = settings.get("endpoint") or ("." in host and f"https://{host.replace('.dfs.', '.blob.')}")
         options = _only_set(
@@ -241,10 +236,8 @@ class GcsBackend(ObjectsBackend):
     """
 
     def __init__(self, name: str, settings: StoreSettings) -> None:
-        try:
+        with needs_client("gs", "gcs"):
             from obstore.store import GCSStore  # noqa: PLC0415 - an extra
-        except ImportError as error:
-            raise missing_client("gs", "gcs", error) from error
         bucket, payer = name.partition("://")[2], settings.get("requester_pays")
         if payer and not isinstance(payer, str):
             raise ConfigError(f"requester_pays of {name} is {payer}; it must name the project that pays")
@@ -276,7 +269,7 @@ class GcsBackend(ObjectsBackend):
         _asked_gcsfs(lambda: self._files.pipe_file(f"{self._bucket}/{key}", bytes(data), mode="create"))
 
     def delete(self, key: str) -> None:
-        with contextlib.suppress(FileNotFoundError):
+        with suppress(FileNotFoundError):
             _asked_gcsfs(lambda: self._files.rm_file(f"{self._bucket}/{key}"))
 
 
@@ -293,11 +286,9 @@ def _no_account(url: str) -> str:
 def _writer(emulator: str, settings: StoreSettings) -> Any:
     # Without it gcsfs asks Google, for up to a minute, of what kind each bucket is.
     os.environ.setdefault("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
-    try:
+    with needs_client("gs", "gcs"):
         from aiohttp import ClientTimeout  # noqa: PLC0415 - comes with gcsfs
         from gcsfs import GCSFileSystem  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        raise missing_client("gs", "gcs", error) from error
     account = "anon" if emulator or settings.get("anonymous") else settings.get("credentials_file")
     about = _only_set(endpoint_url=emulator, token=account, requester_pays=settings.get("requester_pays"))
 
