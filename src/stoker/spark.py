@@ -219,10 +219,7 @@ class _Results(AccumulatorParam["list[ShardResult]"]):
 
 
 class _Jobs(AbstractContextManager["_Jobs"]):
-    """The jobs of one build, in threads; a group that is cancelled when the ``with`` block is left, for any reason.
-
-    For one thread at a time, which must be that of the caller: the jobs run in its pool of a fair scheduler.
-    """
+    """The jobs of one build, in threads of the caller's scheduler pool; cancelled when the block is left."""
 
     def __init__(self, session: SparkSession, title: str) -> None:
         self._spark = session.sparkContext
@@ -256,10 +253,7 @@ class _Jobs(AbstractContextManager["_Jobs"]):
             raise explain(error) from None
 
     def settle(self) -> None:
-        """Wait until no attempt is active any more.
-
-        Spark ends a job with the first attempt that succeeds at each task, and kills the others some seconds later.
-        """
+        """Wait until no attempt is active: Spark kills the others of a task seconds after one has succeeded."""
         tracker = self._spark.statusTracker()
         jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self._group)]
         stages = {stage for job in jobs if job is not None for stage in job.stageIds}

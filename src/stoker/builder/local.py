@@ -41,10 +41,7 @@ _OPEN_UPLOADS = 4  # one alone does not fill the way to a store
 
 @dataclass(slots=True)
 class _Chunk:
-    """Consecutive items of one shard on their way through the threads.
-
-    Once they are submitted, the items themselves are held only until they are converted.
-    """
+    """Consecutive items of one shard, which are held only until they are converted."""
 
     job: ShardJob
     items: list[Item]

@@ -268,11 +268,7 @@ def fetch(
 
 
 class _Transfer:
-    """One file, which grows in ``NAME.part`` and is hashed as it is written.
-
-    It gets its real name when it is whole, right, and on the disk; if the process ends before, the part stays to be
-    continued. It is locked while a process works on it.
-    """
+    """One file, which grows in ``NAME.part``, locked, and is hashed as it comes; renamed when whole and right."""
 
     def __init__(self, file: RemoteFile, target: Path, client: Client, watcher: Watcher) -> None:
         self._remote = file
