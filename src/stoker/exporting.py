@@ -207,7 +207,7 @@ export.__module__ = "stoker"
 def _write_split(
     name: str, dataset: Dataset, writer: _Writer, rejects: list[Reject], max_rejects: int, tally: Tally
 ) -> None:
-    """Write the records of a split; those that are damaged become rejects, of which all splits may have so many."""
+    """Write the records of a split; damaged ones become rejects, up to ``max_rejects`` of all splits."""
     for number in range(len(dataset)):
         try:
             record = _read(dataset, number, has_boxes=writer.has_boxes)

@@ -1,4 +1,4 @@
-"""HTTP for whatever reads from web servers: aiohttp with the settings that servers nobody trusts call for.
+"""HTTP for all that reads from web servers: aiohttp with the settings that untrusted servers call for.
 
 Heads are bounded, bodies come as they are sent, no cookies are kept, and no redirect is followed: callers decide where
 one may lead.

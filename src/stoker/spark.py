@@ -185,7 +185,7 @@ class SparkEngine:
             yield compressed, wave
 
     def _take(self, running: _Jobs) -> None:
-        """Take what has come: from each task by the accumulator, and once more when all of a wave has ended."""
+        """Take new results: of each task from the accumulator, and again when a wave has ended."""
         ended = running.ended()
         news = self._results.value
         while self._seen < len(news):
@@ -249,7 +249,7 @@ class _Jobs(AbstractContextManager["_Jobs"]):
         done, self._running = wait(self._running, timeout=_LOOK_SECONDS, return_when=FIRST_COMPLETED)
         try:
             return [job.result() for job in done]
-        except Exception as error:  # noqa: BLE001 - whatever py4j makes of it
+        except Exception as error:  # noqa: BLE001 - py4j has many
             raise explain(error) from None
 
     def settle(self) -> None:

@@ -1,4 +1,4 @@
-"""Items to framed records: reading, converting, framing, and what becomes of an item that cannot be read."""
+"""Items to framed records or rejects: reading, converting, framing."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ _OF_THE_MACHINE = frozenset(
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of some consecutive items."""
+    """The records and rejects of some consecutive items."""
 
     records: list[FramedRecords] = field(default_factory=list)  # the framed records, in the order of the items
     rejects: list[ItemReject] = field(default_factory=list)  # the items that have none
@@ -86,7 +86,7 @@ class Outcome:
     boxes: Counter[int] = field(default_factory=Counter)  # boxes that have classes of their own, counted by these
 
     def add(self, other: Outcome) -> None:
-        """Append what became of the items that follow."""
+        """Append the outcome of the items that follow."""
         self.records += other.records
         self.add_notes(other)
 
@@ -155,7 +155,7 @@ class ItemConverter:
             outcome.rejects.append(ItemReject(item.key, item.label, _reason(error)))
 
     def is_decided(self, item: Item, split: str) -> bool:
-        """Return whether it is known what becomes of an item, so that it need not be read."""
+        """Return whether the outcome of an item is known, so that it need not be read."""
         return (item, split) in self.known or (item, split) in self.dropped
 
     def _plain_file(self, item: Item, split: str) -> _PlainFile | None:
@@ -169,7 +169,7 @@ class ItemConverter:
         return self.schema.to_features(self._sample(label, _FILENAME, StoredImage(_IMAGE, _WIDTH, _HEIGHT), ()))
 
     def check(self, item: Item, split: str) -> tuple[str, Storing | ItemReject, bool]:
-        """Return what an item of a split holds, and what becomes of it; only what has extra fields is converted.
+        """Return what an item of a split holds, and its outcome; only what has extra fields is converted.
 
         Damage inside a JPEG, or in an image that will be kept, is seen only where the recipe's ``check`` is ``entropy``
         or ``decode``.
@@ -381,5 +381,5 @@ def _reason(error: Exception) -> str:
     if not isinstance(error, OSError):
         return str(error)
     if error.errno == errno.ENOENT:
-        return "the file is not there: what names it is wrong, it has been removed, or it is a link that leads nowhere"
+        return "the file does not exist: its name is wrong, it has been removed, or it is a broken link"
     return f"the file cannot be read: {error.strerror or error}"

@@ -178,7 +178,7 @@ def remove_dataset(destination: Location, journal: Journal, settings: dict[str, 
 
 
 def _planned_shards(settings: dict[str, Any], results: Sequence[ShardResult]) -> list[str]:
-    """Return the names of the shards of a build: one may be there of which its journal does not know yet."""
+    """Return the names of the shards of a build: some may exist that its journal does not list yet."""
     try:
         naming = ShardNaming(settings["shard_names"])
         if "shard_records" in settings:

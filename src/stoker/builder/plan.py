@@ -123,7 +123,7 @@ class RecordSize:
     per_record: float | None = None  # bytes of a record where all are about as long, else None
 
     def of(self, items: int, source_bytes: int) -> float:
-        """Return the expected bytes of so many records."""
+        """Return the expected bytes of some records."""
         return source_bytes * self.per_source_byte if self.per_record is None else items * self.per_record
 
 
@@ -279,7 +279,7 @@ def _fills_preferred(items: Mapping[str, int], preferred: tuple[int, int]) -> bo
 
 
 def shard_rule(items: Mapping[str, int], settings: ShardSettings) -> str:
-    """Return in words what `count_shards` goes by."""
+    """Return in words how `count_shards` decides."""
     if settings.naming.per_class:
         return "one for each class of train"
     counted = [("shards", settings.train, _main_split(items)), ("validation_shards", settings.validation, "validation")]

@@ -1,4 +1,4 @@
-"""What is said of a build, or a part of one, once it is done: the files beside the shards, and reports."""
+"""Reports on builds and parts of builds, and the files beside the shards."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def _warn_of_converted(settings: BuildSettings, sample: Iterable[Outcome]) -> No
         preset = settings.schema.info(0).preset
         taken, others = " and ".join(sorted(recipe.formats)), ", ".join(f"{n} {kind}" for kind, n in converted.items())
         message = f"readers of preset {preset} take {taken}, so that some images are not kept as they are"
-        advice = "'stoker plan' with the same settings says what becomes of them"
+        advice = "'stoker plan' with the same settings says how they are stored"
         warnings.warn(f"{message}: {others} of {looked_at} looked at; {advice}", SourceWarning, stacklevel=5)
 
 
@@ -373,7 +373,7 @@ class StreamBuild(Task):
         self._lengths[split].append(number)
 
     def _remove_beyond(self) -> None:
-        """Remove shards that a killed run made of records that are no longer there; no journal knows of them."""
+        """Remove shards that a killed run made of records that are gone, and that no journal lists."""
         for split, lengths in self._lengths.items():
             for shard in range(len(lengths), len(lengths) + NOT_NOTED):
                 name = self._naming.name(split, shard, 0)

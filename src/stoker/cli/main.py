@@ -112,7 +112,7 @@ def _prepare_streams() -> None:
         if stream is None:
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - to the end
         elif isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
-            stream.reconfigure(errors="backslashreplace")  # what a terminal of Latin-1 lacks is no reason to end
+            stream.reconfigure(errors="backslashreplace")  # what a terminal of Latin-1 cannot show is no error
 
 
 def _without_query(word: str) -> str:
@@ -157,7 +157,7 @@ def make_parser(words: Sequence[str]) -> argparse.ArgumentParser:
     subparsers = parser.add_subparsers(
         dest="command", metavar="COMMAND", required=True, prog="stoker", help=argparse.SUPPRESS
     )
-    # What says which command it is has no need of the others, and they take time to import.
+    # Only the command that was typed is imported: the others take time.
     for word in COMMANDS if name is None and not {"-h", "--help", "--version"} & set(words) else [name] if name else []:
         module = importlib.import_module(f"stoker.cli.{word}")
         text, shown = module.DESCRIPTION, _examples(module.EXAMPLES)

@@ -183,7 +183,7 @@ def _console(file: TextIO) -> Console:
 
 
 def line(text: str) -> None:
-    """Print one line; a first word that speaks of trouble is coloured."""
+    """Print one line; a first word such as ``damage`` is coloured."""
     shown = Text(printable(text))
     word = _FIRST_WORD.match(text)
     if word is not None and word[0] in _TONES:

@@ -44,7 +44,7 @@ CONNECTING_TRIES = 4
 TIMEOUT = 60.0
 """Seconds without a byte after which a connection is given up."""
 LONGEST_RETRY_AFTER = 600.0
-"""A server that asks us to wait is obeyed for so many seconds."""
+"""The most seconds for which a server may ask to wait."""
 _READ_BYTES = 2**20
 _FIRST_WAIT = 1.0
 _LONGEST_WAIT = 60.0

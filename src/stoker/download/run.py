@@ -221,7 +221,7 @@ def _has(path: Path, size_bytes: int) -> bool:
 
 @contextmanager
 def _opened(archive: Path, unpacking: Unpacking) -> Iterator[list[_Member]]:
-    """Open an archive, check it, and give the files of its folder; whatever is wrong with any is one kind of error."""
+    """Open an archive, check it, and yield the files of its folder; anything wrong is a `DownloadError`."""
     prefix = unpacking.folder + "/" if unpacking.is_inside else ""
     try:
         with zipfile.ZipFile(archive) if archive.suffix == ".zip" else archive.open("rb") as opened:

@@ -55,7 +55,7 @@ _SPLIT_WORD = re.compile(rf"(?:^|[^a-z])({'|'.join(SPLIT_NAMES)})(?:$|[^a-z])", 
 
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _MANY_WITHOUT = 100
-"""Where so many files of one extension were looked into and none holds records, the others are not looked into."""
+"""If the first hundred files of an extension hold no records, the others are not read."""
 _FOLDERS_TRIED = 8
 _NAMES_TRIED = 64
 _DEEPEST = 3
@@ -218,7 +218,7 @@ def find_shards(named: LocationLike) -> dict[str, SplitShards]:
     if not path.is_dir():
         groups: dict[str, list[Location]] = {}
         alone = path.is_file()
-        # A pipe that a pattern matches is not waited for; a link that leads nowhere is a shard that is missing.
+        # A pipe that a pattern matches is not waited for; a broken link is a missing shard.
         matching = (shard for shard in path.matching() if parse_shard_name(shard.name) is not None or shard.is_file())
         for shard_name, shard in _shards_among([path] if alone else matching, alone=alone):
             groups.setdefault(shard_name.split, []).append(shard)

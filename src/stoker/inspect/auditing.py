@@ -1,8 +1,7 @@
-"""What an audit reports of the images of a dataset, and of those among them that should not be in it.
+"""The audit of a dataset: statistics of its images, and which of them should not be in it.
 
-Every image is read and decoded once; the pixels of those that may be exact duplicates once more, and the records of
-those that are named, for their names. It is measured as a row in 99 bytes of a table, and of a file from which a later
-run goes on.
+Every image is read and decoded once, possible exact duplicates once more, and the records of reported images for their
+names. Each image is a row of 99 bytes in a table, and in a file from which a later run resumes.
 
 All numbers are integers, and the same on every machine and for every number of threads. ``hash`` says what an image
 shows: the signs of the 64 lowest frequencies of its grey, averaged to 32 x 32 cells (`stoker._native.measure_image`).
@@ -65,7 +64,7 @@ if TYPE_CHECKING:
 
 
 DEFAULT_DISTANCE = 11
-"""Of 2 million pairs of different photographs none is so near; of copies with 5 % cut off 97 of 100 are."""
+"""None of 2 million pairs of different photographs is this near; 97 of 100 copies with 5 % cut off are."""
 
 _AT_ONCE_REMOTE = 16
 _DARK, _BRIGHT = 20.0, 235.0  # means of all channels

@@ -477,12 +477,12 @@ def _write_files(dataset: Dataset, spec: BenchSpec, folder: str, progress: Progr
 
 
 def _image_file(folder: str, number: int) -> Path:
-    # A class folder, as the builder expects; whatever the name says, all readers go by what a file begins with.
+    # A class folder, as the builder expects; readers go by the first bytes of a file, not by its name.
     return Path(folder, "files", "class", f"{number:012d}.jpg")
 
 
 def _fewest_shards(dataset: Dataset, images: int) -> list[int]:
-    """Return the numbers of as few shards as hold so many images, spread evenly over the dataset."""
+    """Return the numbers of the fewest shards that hold a number of images, spread evenly over the dataset."""
     total = len(dataset.shards)
     for count in range(1, total + 1):
         numbers = [number * total // count for number in range(count)]

@@ -1,15 +1,14 @@
 """A diagnosis around somebody's own training loop: one verdict from the loader's statistics and the system.
 
-One thread looks on. It sees that batches were taken by the loader's counters, and adds up what happened from one look
-to the next:
+A thread samples the loader's counters, which tell that batches were taken, and adds up the differences:
 
 ::
 
     entered ── first batches: dropped ── counted ── a validation between two epochs: dropped ── counted ── left
 
-How late it wakes from a sleep says how often the interpreter's lock was taken: a thread that comes for a free lock has
-it at once, and one that comes for a taken one waits until the holder gives it up, which Python makes it do every 5 ms.
-What the thread waited for a CPU is known to the system, and subtracted.
+How late it wakes from a sleep shows how often the interpreter's lock was taken: a thread gets a free lock at once, and
+waits for a taken one until Python makes the holder release it, after 5 ms. The time that it waited for a CPU, which the
+system reports, is subtracted.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ class StageSpeed:
 class Trial:
     """One remedy, measured."""
 
-    name: str  # what was changed; of the first, that it is as it was
+    name: str  # what was changed; the first is the present way
     remedy: str  # what to type to have it, and what it costs
     images_per_second: float  # median of the turns
     spread: tuple[float, float]  # in the slowest turn and in the fastest

@@ -3,7 +3,7 @@
 ::
 
     too few batches                                                     unknown
-    others hold the interpreter's lock, and the consumer loses by it    gil-bound
+    others hold the interpreter's lock, and slow the consumer down      gil-bound
     the consumer waits for batches   files are waited for               storage-bound | cold-cache
                                      few threads, all busy              thread-bound
                                      otherwise                          decode-bound
@@ -138,7 +138,7 @@ class Setup:
 class Evidence:
     """All figures of one diagnosis, gathered before any of them is judged. Shares are 0..1.
 
-    ``wait_share``, ``gil_share`` and ``consumer_share`` add up to 1: what became of the consumer's time.
+    ``wait_share``, ``gil_share`` and ``consumer_share`` add up to 1: the consumer's time.
     """
 
     files: Files

@@ -98,7 +98,7 @@ class Meter:
         self._batch_seconds = 0.0  # as last measured
 
     def warm_up(self, seconds: float, images: int = 0) -> None:
-        """Read for so long, a second at most, and at least so many images."""
+        """Read for ``seconds``, a second at most, and at least ``images``."""
         seconds = min(seconds, _WARM_UP_SECONDS)
         began, read = time.perf_counter(), 0
         while time.perf_counter() - began < seconds or read < images:
@@ -115,7 +115,7 @@ class Meter:
             next(self._batches)
 
     def measure(self, seconds: float, images: int | None = None) -> dict[str, Any]:
-        """Read for at least ``seconds`` and two batches, or until so many images were read."""
+        """Read for at least ``seconds`` and two batches, or until ``images`` were read."""
         cpu, read, batches = time.process_time(), 0, 0
         began = time.perf_counter()
         while (elapsed := time.perf_counter() - began) < seconds or batches < _LEAST_BATCHES:

@@ -167,7 +167,7 @@ class Rejects:
 class Portrait:
     """What a page about a dataset shows."""
 
-    path: str  # where it lies, as it was named
+    path: str  # as the user named it
     kind: Kind  # what ``stoker build`` made, other TFRecords, or image files
     splits: Mapping[str, SplitPortrait]
     manifest: Manifest | None  # what the build recorded; None for what Stoker did not build

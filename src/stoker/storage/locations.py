@@ -204,7 +204,7 @@ class Location(ABC):
 
     @abstractmethod
     def lexists(self) -> bool:
-        """Return whether something has this name: an object, or anything on a disk, also a link that leads nowhere."""
+        """Return whether something has this name: an object, or anything on a disk, also a broken link."""
 
     @abstractmethod
     def size(self) -> int:
@@ -248,7 +248,7 @@ class Location(ABC):
     def files_below(self, enters: Enters | None = None, folder: bytes = b"") -> Iterator[tuple[bytes, int | None]]:
         """Yield the path and the size of every file at any depth below a folder, in any order.
 
-        On a disk a link that leads nowhere is a file of size 0, and what is not a regular file has no size. What only
+        On a disk a broken link is a file of size 0, and what is not a regular file has no size. What only
         marks a folder in a store is not a file. Takes the memory of one folder, or of one page of a listing.
 
         Args:
@@ -279,7 +279,7 @@ class Location(ABC):
         folder it lies in, of which a ``SourceWarning`` tells.
 
         Args:
-            regular: Whether to leave out what is not a regular file on a disk, such as a link that leads nowhere.
+            regular: Whether to leave out what is not a regular file on a disk, such as a broken link.
         """
 
     @abstractmethod
@@ -736,7 +736,7 @@ class StoreLocation(Location):
                 return self.store.read(self.key, start, length)
             except StorageError as error:
                 given_up = isinstance(error.__cause__, StoreError) and error.__cause__.retry
-                if given_up or self.size() >= start + length:  # it is not that the object has become shorter
+                if given_up or self.size() >= start + length:  # the object has not become shorter
                     raise
         there = min(length, self.size() - start)
         return self.store.read(self.key, start, there) if there > 0 else b""
@@ -950,7 +950,7 @@ def _answered(question: Callable[[], bool]) -> bool:
 
 
 def _size_of(entry: os.DirEntry[bytes]) -> int | None:
-    """Return the size of a file; 0 of a link that leads nowhere, None of what is not a regular file."""
+    """Return the size of a file; 0 of a broken link, None of what is not a regular file."""
     try:
         info = entry.stat()
     except OSError as error:
@@ -966,7 +966,7 @@ _Identity = tuple[int, int]
 
 class _Visit(NamedTuple):
     path: bytes  # its path below the top: empty, or ending in a slash
-    folders: list[_Identity]  # the folders on the way to it, and itself
+    folders: list[_Identity]  # its parents below the top, and itself
     by_link: bool = False  # whether one of them was reached by a link
 
 
