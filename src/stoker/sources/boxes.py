@@ -135,7 +135,7 @@ class Annotations(ABC):
 
     @classmethod
     def from_json(cls, described: Mapping[str, Any], table: ItemTable, classes: int) -> Self:
-        """Return what `to_json` has described, of images in a table and so many classes.
+        """Return the annotations that `to_json` has described, given the table of images and the number of classes.
 
         Raises:
             KeyError, TypeError, ValueError: It is damaged, or the table lacks a column.
@@ -153,7 +153,7 @@ class Annotations(ABC):
 
 @dataclass(frozen=True, slots=True)
 class TableBoxes(Annotations):
-    """Those that the listing has read.
+    """Annotations that the listing has read.
 
     The column ``boxes`` has an array of `BOX` for each item, ``damaged`` what is wrong with its annotation; empty where
     that is nothing; ``annotated`` what `turn_back` needs; ``flaws`` what `flaws` returns.
@@ -175,7 +175,7 @@ class TableBoxes(Annotations):
         return int(item.columns.get("flaws", 0))
 
     def counts(self, table: ItemTable, rows: NDArray[np.int64], classes: int) -> list[int]:
-        """Return how many boxes each of so many classes has in some rows; those of several objects count once."""
+        """Return how many boxes each class has in some rows; an image with a row for each object counts once."""
         boxes = _boxes_of(table, rows[table.objects[rows] <= 0])
         return [int(count) for count in np.bincount(np.frombuffer(boxes.data, BOX)["label"], minlength=classes)]
 
@@ -206,7 +206,7 @@ class TableBoxes(Annotations):
 
 
 def turn_back(boxes: list[Box], item: Item, data: object) -> list[Box]:
-    """Return boxes as they lie in the image as it is stored, given its file, or at least the header of that.
+    """Return boxes as they lie in the image as it is stored, given its file or at least the header.
 
     Annotation tools show photographs as their EXIF orientation says. The column ``annotated`` has the width and the
     height that the annotation states: where these are those of the image turned, the boxes are turned back. Pixels have
@@ -340,7 +340,7 @@ def _number(element: Element, path: str) -> float:
 
 
 class BoxTable:
-    """Boxes of all annotations in a file, by the names of images, on their way into the columns of a table.
+    """The boxes of all annotations in a file by the names of images, before they become columns of a table.
 
     With ``replacing`` an annotation replaces an earlier one of the same name, as a member of a tar does when it is
     unpacked; otherwise its boxes are added to those.
@@ -383,7 +383,7 @@ class BoxTable:
     def columns(
         self, table: ItemTable, rows: NDArray[np.int64], classes: Sequence[bytes]
     ) -> Iterator[tuple[bytes, bytes]]:
-        """Yield what `TableBoxes` has of some images that follow one another in a table; no box is added afterwards.
+        """Yield the columns of `TableBoxes` for consecutive images of a table; no box is added afterwards.
 
         Their boxes are chosen as `read_boxes` chooses them. Annotations that lie in folders named after classes are
         looked up by class.
@@ -409,7 +409,7 @@ class BoxTable:
                 yield boxes[chosen].tobytes(), problem.encode("utf-8", "backslashreplace")
 
     def _newest(self, by: str) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """Return all keys, ascending, with the numbers of names and the boxes, of the last annotation of each alone."""
+        """Return all keys, ascending, with the numbers of names and the boxes; of each key only the last annotation."""
         rows = np.frombuffer(self._rows.getbuffer(), _ROW)
         rows = rows[np.argsort(rows[by], kind="stable")]
         is_last = np.append(rows[by][1:] != rows[by][:-1], True)[: len(rows)]
@@ -427,7 +427,7 @@ class BoxTable:
 
 
 def _digest(key: bytes) -> bytes:
-    """Return what stands for a name of any length in a table that is searched."""
+    """Return a short digest of a name, which is searched for instead of it."""
     return hashlib.blake2b(key, digest_size=_KEY_BYTES).digest()
 
 
@@ -500,7 +500,7 @@ def _boxes_in(top: Location, split_folder: str) -> BoxFolder:
 
 @dataclass(frozen=True, slots=True)
 class _XmlFiles(Annotations):
-    """XML files, read image by image."""
+    """Annotations in XML files, read image by image."""
 
     @abstractmethod
     def locate(self, class_name: bytes, image_path: bytes) -> bytes | None:
@@ -517,7 +517,7 @@ class _XmlFiles(Annotations):
 
 @dataclass(frozen=True, slots=True)
 class BoxFolder(_XmlFiles):
-    """Those in a folder, or in one for each class below it; those of Stanford Dogs have no suffix."""
+    """XML files in one folder, or in a folder for each class; those of Stanford Dogs have no suffix."""
 
     name: ClassVar[str] = "folder"
     path: bytes  # the folder: an absolute path or a URL
@@ -536,7 +536,7 @@ class BoxFolder(_XmlFiles):
 
 @dataclass(frozen=True, slots=True)
 class MappedBoxes(_XmlFiles):
-    """Those that lie where the images do, below ``Annotations`` instead of ``Data`` (ILSVRC's own layout)."""
+    """XML files at the paths of the images, with ``Annotations`` instead of ``Data`` (ILSVRC's own layout)."""
 
     name: ClassVar[str] = "mapped"
     base: bytes  # folder that paths of images are relative to

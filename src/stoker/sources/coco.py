@@ -90,7 +90,7 @@ class CocoFile:
 
     @classmethod
     def called(cls, path: Location, images: Location | None = None) -> CocoFile:
-        """Return a file whose name tells the split, as that of ``instances_val2017.json``.
+        """Return a file with the split that its name says, as ``instances_val2017.json`` does.
 
         The last word decides if it is one, otherwise any. Of a file of Roboflow's it is its folder.
         """
@@ -139,7 +139,7 @@ def _coco_at(look: Look, base: Location) -> list[CocoFile]:
 
 
 def _image_folders(look: Look, base: Location, names: Sequence[str]) -> dict[str, Location]:
-    """Return the folders that may have the images of files beside them, by the word that these end with."""
+    """Return the folders that may hold the images of COCO files beside them, by the last word of the files' names."""
     above = [base / name for name in ([_IMAGES] if _IMAGES in names else _alone(names))]
     folders = {name: top / name for top in above for name in look.look_into(top).folders}
     folders |= {name: base / name for name in names if _IMAGE_FOLDER.match(name)}
@@ -149,7 +149,7 @@ def _image_folders(look: Look, base: Location, names: Sequence[str]) -> dict[str
 
 
 def _alone(names: Sequence[str]) -> list[str]:
-    """Return the only one of some folders but for that of annotations; nothing of several."""
+    """Return the only folder apart from that of annotations, if there is only one."""
     others = [name for name in names if name != _ANNOTATIONS]
     return others if len(others) == 1 else []
 
@@ -165,7 +165,7 @@ def is_coco(path: Location) -> bool:
 
 
 def _checked(file: CocoFile, tops: Sequence[Location]) -> CocoFile | None:
-    """Return a file if it begins as COCO's do, and whether folders that may be classes are in that of its images.
+    """Return a file if it begins like COCO's, and note whether its images may lie in folders of classes.
 
     That is the first of some folders that has the first image, where none is called after images.
     """
@@ -197,7 +197,7 @@ def of_each_split(files: Sequence[CocoFile]) -> list[CocoFile]:
 
 
 def find_images(file: CocoFile, paths: Sequence[bytes], within: Location | None) -> Location:
-    """Return the folder, ``within`` another, in which the images of a file lie, given what it calls them."""
+    """Return the folder of the images of a file, given the paths in it; it lies ``within`` another if one is given."""
     path, parent, above = file.path, file.path.parent, file.path.parent.absolute().parent
     name = _last_word(path)
     is_apart = parent.name == _ANNOTATIONS
@@ -222,7 +222,7 @@ def find_images(file: CocoFile, paths: Sequence[bytes], within: Location | None)
 
 
 def unused_beside(look: Look, base: Location, folders: Sequence[Location]) -> Iterator[bytes]:
-    """Yield the paths of folders below a folder that lie beside those of images, and have none of these in them."""
+    """Yield the paths of folders that lie beside those of the images and hold none of these."""
     used = {path for folder in folders for path in (folder, *folder.parents) if base in (path, *path.parents)}
     for path in sorted(used - {*folders}, key=str):
         children = [path / os.fsdecode(name) for name in look.folders_in(path.to_uri())]
@@ -315,7 +315,7 @@ def list_coco(look: Look, claim: tuple[Sequence[CocoFile], str | None]) -> Sourc
 
 
 def _number_categories(parts: Sequence[_Contents], warnings: list[str]) -> tuple[bytes, ...]:
-    """Give every category its label; return their names in that order: that of their ids, as the first file has it."""
+    """Give every category its label: in the order of their ids in the first file that has them. Return the names."""
     ids: dict[bytes, int] = {}
     for number, part in enumerate(parts):
         for category, name in part.categories.items():
@@ -465,7 +465,7 @@ class _Contents:
             yield b"[%b]" % b",".join(parts)
 
     def add_boxes(self, own: GrowingBlobs, damaged: GrowingBlobs, warnings: list[str]) -> NDArray[np.int32]:
-        """Append columns ``boxes`` and ``damaged`` of `TableBoxes`, in the order of the images; return ``flaws``."""
+        """Append to columns ``boxes`` and ``damaged`` of `TableBoxes`, in the order of images; return ``flaws``."""
         flaws = np.zeros(len(self.images), np.int32)
         position_of = {image: position for position, image in enumerate(self.images)}
         corners, labels, positions = array("d"), array("i"), array("q")
@@ -623,7 +623,7 @@ class _Reader:
         return value
 
     def within(self, first: str, last: str) -> Iterator[int]:
-        """Yield the number of each element between two marks, before it, and go past them; the caller takes it."""
+        """Yield the number of each element between two marks, which the caller then reads; end behind the last mark."""
         self.skip(first)
         number = 0
         while not self._text.startswith(last, self.at):
@@ -692,7 +692,7 @@ def _numbers(value: object) -> list[float] | None:
 def _collect(
     builder: SourceBuilder, parts: Sequence[_Contents], splits: Sequence[str], folders: Sequence[bytes]
 ) -> None:
-    """Add the images, of which those of each file lie in a folder below the source; report what lies beside them."""
+    """Add the images of all files, each of which has a folder below the source; report what else lies there."""
     tops = [top for top in dict.fromkeys(folders) if not any(top != each and top.startswith(each) for each in folders)]
     sizes = builder.sizes_in(tops)
     named = Counter[bytes]()

@@ -68,11 +68,11 @@ class DrawnMask(ABC):
     @classmethod
     @abstractmethod
     def of_cell(cls, source: Any, value: Any, base: bytes) -> Self:
-        """Return that of an image: of what all have in common, its own value, and the folder of the source."""
+        """Return the mask of an image, given what all masks share, its own value, and the folder of the source."""
 
     @classmethod
     def digested(cls, source: Any) -> bytes:  # noqa: ARG003 - most sources are told apart by the values of images
-        """Return what of that which all have in common belongs to the fingerprint of the source."""
+        """Return what all masks of a source share and its fingerprint depends on."""
         return cls.name.encode()
 
     @abstractmethod
@@ -98,7 +98,7 @@ class CocoMask(DrawnMask):
 
     @classmethod
     def of_cell(cls, source: Any, value: Any, base: bytes) -> Self:  # noqa: ARG003 - as all `DrawnMask`
-        """Return it, given the file, and width, height and objects; of several files also the number of its own."""
+        """Return it, given the files, and its width, its height, its objects and the number of its file."""
         width, height, objects, *number = value
         return cls(str(source[number[0]] if number else source), width, height, objects)
 
@@ -150,7 +150,7 @@ class CocoMask(DrawnMask):
         return shapes
 
     def _runs_of_rle(self, rle: object) -> Runs:
-        """Return the runs of RLE; ``ValueError`` if it is none of the image."""
+        """Return the runs of RLE; ``ValueError`` if it does not fit the image."""
         if not isinstance(rle, dict) or not {"size", "counts"} <= rle.keys():
             raise ValueError(f"it is {shown(rle)}, neither a list of polygons nor size and counts")
         size, counts = rle["size"], rle["counts"]
@@ -182,7 +182,7 @@ def _pycocotools_mask() -> ModuleType:
 
 
 def drawn_mask(path: Location, classes: int, what: str) -> Mask:
-    """Return the field of masks that are drawn, with 0 and a number for each class, of which a file has so many."""
+    """Return the field of drawn masks, which have 0 and a number for each class."""
     _pycocotools_mask()
     if classes > _MAX_CLASSES:
         message = f"{path} has {classes} {what}; masks have {_MAX_CLASSES} at most"
@@ -314,7 +314,7 @@ def _class_lines(path: Location) -> Iterator[tuple[int, bytes, bytes, tuple[int,
 
 
 def read_colours(folders: Iterable[Location]) -> Colours | None:
-    """Return what the first list in some folders says; None without one."""
+    """Return the colours in the first list of some folders; None if there is none."""
     path = first_file(folders, EXAMPLES)
     if path is None:
         return None
@@ -370,7 +370,7 @@ class ColouredMask(DrawnMask):
 
     @classmethod
     def of_cell(cls, source: Any, value: Any, base: bytes) -> Self:
-        """Return it, given what `Colours` have, and the path of the file."""
+        """Return it, given the contents of `Colours` and the path of the file."""
         return cls(join(base, os.fsencode(value)), Colours(*source))
 
     @classmethod

@@ -115,7 +115,7 @@ class _FileLists:
         self._unlabelled = 0
 
     def has_classes(self, path: Location) -> bool:
-        """Return whether the lines of a list next to the base are paths with labels, and the first ones are classes."""
+        """Return whether the lines of a list have labels, and the first of these are classes."""
         separator = self._find_separator(path)
         if separator is None:
             return False
@@ -158,7 +158,7 @@ class _FileLists:
             raise SourceError(message, path=self._builder.root)
 
     def _class_parents(self) -> list[Location]:
-        """Return the folders that class folders of listed images lie in, those of other splits included."""
+        """Return the folders that hold the class folders of listed images, those of other splits included."""
         parents = set()
         for _, folder, class_name in self._folders:
             path = join(self._builder.base, folder).removesuffix(b"/" + IMAGES_FOLDER)
@@ -351,7 +351,7 @@ class _FileLists:
 
 
 def _sizes(task: tuple[bytes, list[int], list[bytes]]) -> tuple[list[int], list[int]]:
-    """Return the rows of files of a folder and the size of each; 0 for what is not there."""
+    """Return the rows of files in a folder and their sizes; 0 for files that are not there."""
     url, rows, names = task
     if len(names) >= _LISTED_FROM:
         sizes = dict.fromkeys(names, 0)
@@ -405,7 +405,7 @@ def shuffled(paths: list[bytes], seed: int) -> list[bytes]:
 
 
 def _key(take: Callable[[Location, Any], Any], must: str) -> Any:
-    """Return the field of a key, given what takes its value, None of a wrong one, and what it must be."""
+    """Return the field of a key, given what returns its value, or None of a wrong one, and what it must be."""
     return dataclasses.field(default=None, metadata={"take": take, "must": must})
 
 

@@ -50,7 +50,7 @@ _HEAD_BYTES = 128
 
 
 def read_file(path: bytes, size_hint: int = 0) -> bytes:
-    """Return the bytes of a file or a URL; one that is too large, also by a hint, is not opened."""
+    """Return the bytes of a file or a URL; refuse one that is too large, unopened if a hint says so."""
     if size_hint > MAX_FILE_BYTES:
         raise _too_large()
     try:
@@ -62,7 +62,7 @@ def read_file(path: bytes, size_hint: int = 0) -> bytes:
 
 
 def size_or_zero(base: bytes, path: bytes) -> int:
-    """Return how many bytes a file below a folder has; 0 of one that is not there, which a build then rejects."""
+    """Return the size of a file below a folder in bytes; 0 if it is not there, so that a build rejects it."""
     try:
         return from_uri(join(base, path)).size()
     except StorageError:
@@ -72,13 +72,13 @@ def size_or_zero(base: bytes, path: bytes) -> int:
 
 
 def sizes_of(base: bytes, paths: Iterable[bytes]) -> dict[bytes, int]:
-    """Return `size_or_zero` of files that no listing has, by path: one that is missing is an item all the same."""
+    """Return `size_or_zero` of each file, by path, for files that no listing has: a missing one is still an item."""
     each = dict.fromkeys(paths)
     return dict(zip(each, in_order(partial(size_or_zero, base), each, from_uri(base).requests_at_once), strict=True))
 
 
 def first_file(folders: Iterable[Location], names: Collection[str]) -> Location | None:
-    """Return the first file of some names, which the first of some folders has that has one; None without any."""
+    """Return the first file with one of some names, folder by folder; None if there is none."""
     return next((folder / name for folder in folders for name in names if (folder / name).is_file()), None)
 
 
@@ -139,7 +139,7 @@ def numbered_lines(path: Location) -> Iterator[tuple[int, bytes]]:
 
 
 def nonblank_lines(path: Location) -> Iterator[tuple[int, bytes]]:
-    """Yield the number and the text of each line that is not blank, of a list that is small enough to be held."""
+    """Yield the number and the text of each line that is not blank, of a list small enough for memory."""
     if path.size() > _MAX_LIST_BYTES:
         raise SourceError(f"{path} is larger than {_MAX_LIST_BYTES} bytes, too large for a list", path=str(path))
     for number, line in numbered_lines(path):
@@ -148,7 +148,7 @@ def nonblank_lines(path: Location) -> Iterator[tuple[int, bytes]]:
 
 
 def text_of(path: Location, number: int, line: bytes, first: int = 0, errors: str = "strict") -> str:
-    """Return the text of a line from a byte on; refuse one that is not UTF-8, with what to type to convert the file."""
+    """Return the text of a line from a byte on; if it is not UTF-8, say what to type to convert the file."""
     try:
         return line[first:].decode("utf-8", errors)
     except UnicodeDecodeError as error:
@@ -184,7 +184,7 @@ def in_order(work: Callable[[_Task], _Result], tasks: Iterable[_Task], at_once: 
 
 @dataclass(slots=True)
 class Skipped:
-    """What a listing met that is not an item."""
+    """What a listing found that is not an item."""
 
     # how many, by suffix or by kind (``hidden``, ``junk``, ``special file``, ``link out of the tree``, ...)
     ignored: Counter[str] = field(default_factory=Counter)
@@ -192,7 +192,7 @@ class Skipped:
     noted: defaultdict[str, list[bytes]] = field(default_factory=lambda: defaultdict(list))  # names, by kind
 
     def warn(self, names: Sequence[bytes | str], message: str, kind: str | None = None) -> None:
-        """Warn of names, if there are any, of which ``{names}`` stands for the first few; count those of a kind."""
+        """Warn of names, of which ``{names}`` stands for the first few, if there are any; count those of a kind."""
         if kind is not None:
             self.ignored[kind] += len(names)
         if names:
@@ -209,7 +209,7 @@ class Skipped:
         self.ignored[suffix_of(name).decode()] += 1
 
     def add(self, other: Skipped) -> None:
-        """Append what another listing met."""
+        """Add what another listing skipped."""
         self.ignored += other.ignored
         self.warnings += other.warnings
 
@@ -232,7 +232,7 @@ def is_dataset(folder: Location) -> bool:
 
 
 def images_among(files: Sequence[tuple[bytes, int]], skipped: Skipped) -> list[tuple[bytes, int]]:
-    """Return the files that may be images, of paths and bytes; count and warn of the others."""
+    """Return the files that may be images, as paths and sizes; count the others and warn of them."""
     others = [name for name, _ in files if not may_be_image(name)]
     skipped.ignored.update(suffix_of(name).decode("ascii", "replace") for name in others)
     skipped.warn(others, f"{format_count(len(others), 'file')} with no name of an image, not used: {{names}}")
@@ -257,7 +257,7 @@ def folders_in(where: bytes) -> list[bytes]:
 
 
 def seen_in(where: bytes) -> Iterator[tuple[bytes, bool]]:
-    """Yield the name of what lies directly in a folder and whether that is a folder, in any order, perhaps repeatedly.
+    """Yield the name of each entry of a folder and whether it is a folder, in any order, perhaps repeatedly.
 
     For callers that need to see a few names of very many.
     """
@@ -274,7 +274,7 @@ class Walk:
     without: Location | None = None
 
     def scan(self, folder: bytes, skipped: Skipped) -> list[Child]:
-        """Return what lies directly in a folder, in the byte order of the names, without `JUNK` and what leads back.
+        """Return the entries of a folder in the byte order of their names, without `JUNK` and links to folders above.
 
         The path of the folder below the root is empty, or ends in a slash, as it does in `list_folders`.
         """

@@ -150,7 +150,7 @@ class _SplitFolder:
 
 
 class _SplitFinder:
-    """Looks at the folders below ``builder.base``; counts and reports in ``builder`` what belongs to no class."""
+    """Finds the splits below ``builder.base``; counts and reports in ``builder`` what belongs to no class."""
 
     def __init__(self, builder: SourceBuilder, label_folders: tuple[Location, ...]) -> None:
         self._builder = builder
@@ -241,7 +241,7 @@ class _SplitFinder:
         return _SplitFolder(folder, tuple(classes), lost=tuple(lost))
 
     def _leads_nowhere(self, link: bytes) -> bool:
-        """Return whether a link is broken and its name is not that of an image, so that it may be a class folder."""
+        """Return whether a link is broken and may be a class folder, as its name is not that of an image."""
         is_image = (mimetypes.guess_type(os.fsdecode(link))[0] or "").startswith("image/")
         return not is_image and not from_uri(self._builder.base + b"/" + link).exists()
 
@@ -328,7 +328,7 @@ def _collect_flat(builder: SourceBuilder, split: str, split_folder: _SplitFolder
 
 
 def _warn_of_annotations(look: Look, builder: SourceBuilder, splits: dict[str, _SplitFolder]) -> None:
-    """Tell tables called after splits without classes, and files called as images in a folder of a class."""
+    """Warn of tables called after splits without classes, and of annotations beside the images of the classes."""
     base, warn = builder.folder, builder.skipped.warn
     bare = {split for split, folder in splits.items() if folder.classes is None and folder.labels is None}
     tables = (name for name in look.look_into(base).files if name.endswith(".csv"))
@@ -350,7 +350,7 @@ def _refuse_coco(look: Look) -> None:
 
 
 def _refuse_tables(path: Location, tree: Source) -> None:
-    """Refuse folders that hold tables, which only have the images of a folder of classes in them."""
+    """Refuse folders of Parquet or Arrow files that would be taken for classes."""
     first = tree.table.paths[0] if len(tree.table) else b""
     suffix = next((suffix for suffix in (PARQUET_SUFFIX.encode(), _ARROW) if first.endswith(suffix)), None)
     if suffix is None or not all(tree.table.paths[row].endswith(suffix) for row in range(len(tree.table))):
@@ -366,7 +366,7 @@ def _refuse_tables(path: Location, tree: Source) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Contents:
-    """What lies in the folder of each split, and what tells that folders in them are no classes."""
+    """The contents of the folder of each split, and what shows that folders in them are no classes."""
 
     base: Location
     listings: dict[bytes, Listing]
@@ -410,7 +410,7 @@ def claim_flat_folders(look: Look) -> _Contents | None:
 
 
 def _folders(folder: Location) -> list[str]:
-    """Return the names of the folders in one; none if many files come first, which a walk finds out."""
+    """Return the names of the folders in a folder; none if it seems to hold files alone, by the first of many."""
     if not any(is_folder for _, is_folder in islice(seen_in(folder.to_uri()), _LOOKED_AT)):
         return []
     names = [os.fsdecode(name) for name in folders_in(folder.to_uri()) if not name.startswith(b".")]
@@ -418,7 +418,7 @@ def _folders(folder: Location) -> list[str]:
 
 
 def not_classes(top: Location, names: Sequence[str]) -> str:
-    """Return what tells that folders are no classes; nothing if they may be."""
+    """Return what shows that folders are no classes; nothing if they may be."""
     if not names:
         return ""
     if all(map(_CAMERA.fullmatch, names)) or "DCIM" in names:
@@ -475,14 +475,14 @@ def list_flat_folders(look: Look, contents: _Contents) -> Source:
 
 
 def _splits_in_names(names: Sequence[str]) -> dict[str, str]:
-    """Return the words of several splits with which all names begin, as Hugging Face reads them, and these splits."""
+    """Return the words for splits with which all names begin, if there are several, and their splits."""
     words = [match[1] for match in map(_SPLIT_AND_MORE.fullmatch, names) if match]
     splits = {word: SPLIT_WORDS[word.lower()] for word in sorted({*words})}
     return splits if len(words) == len(names) and len({*splits.values()}) == len(splits) > 1 else {}
 
 
 def _classes_in_names(names: Sequence[str]) -> tuple[str, str]:
-    """Return the words before the numbers of images, which may be classes, and what reads them; nothing of other names.
+    """Return where words that may be classes stand in the names of images, and what ``sed`` reads them; else nothing.
 
     The words of views of the same scenes are no classes: some of their numbers are the same.
     """

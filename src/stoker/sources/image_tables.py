@@ -126,7 +126,7 @@ class ImageTable:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Seen:
-    """What the first rows of a table say of images."""
+    """What the first rows of a table say about images."""
 
     path: Location  # the table
     rows: Sequence[dict[str, Any]]  # its first rows
@@ -158,7 +158,7 @@ class _Seen:
 
     @property
     def rank(self) -> tuple[bool, bool, int, int]:
-        """How well it says the classes: by a column `LABEL`, then the more columns and different values, the better."""
+        """How well it says the classes: best with a column `LABEL`, then with more columns and more distinct values."""
         values = {name: len({str(row.get(name)) for row in self.rows}) for name in self.rows[0] if name != self.image}
         return self.hits > 0, LABEL in values, len(values), max(values.values(), default=0)
 

@@ -120,7 +120,7 @@ def is_text(path: Location) -> bool:
 def table_rows(
     path: Location, separator: str | None = None, errors: str = "strict"
 ) -> Generator[tuple[int, dict[str, Any]]]:
-    """Yield the line at which each row of a table begins, of Parquet its number, and its values by column.
+    """Yield the line at which each row of a table begins (in Parquet its number) and its values by column.
 
     Columns of text stand between separators, by default what the first line has most of.
     """
@@ -267,7 +267,7 @@ def _has_names(cells: Sequence[str]) -> bool:
 
 
 def _header_of(cells: list[str]) -> tuple[list[str], bool]:
-    """Return the names of the columns of a table, given its first line, and whether that is a row."""
+    """Return the names of the columns, given the first line of a table, and whether that line is a row."""
     if len(cells) == len(_TOKEN) and _NUMBERED.fullmatch(cells[0]):
         return _TOKEN, True
     return (cells, False) if _has_names(cells) else (_nameless(len(cells)), True)
@@ -303,7 +303,7 @@ def _csv_rows(path: Location, separator: str | None, errors: str) -> Iterator[tu
 
 
 def damaged(path: Location, number: int, problem: str) -> SourceError:
-    """Return the error of a row that begins at a line, or of Parquet has a number."""
+    """Return the error of a row, given the line at which it begins, or its number in a Parquet file."""
     what = "row" if path.suffix == PARQUET_SUFFIX else "line"
     return SourceError(f"{what} {number} of {path}: {problem}", path=str(path))
 
@@ -311,7 +311,7 @@ def damaged(path: Location, number: int, problem: str) -> SourceError:
 def with_captions(
     rows: Iterable[tuple[int, dict[str, Any]]], image: str, caption: str
 ) -> Iterable[tuple[int, dict[str, Any]]]:
-    """Return a row of each image, at the line of its first one, with all its captions."""
+    """Return one row for each image, with all its captions, at the line of its first row."""
     by_image: dict[str, tuple[int, dict[str, Any]]] = {}
     for line, row in rows:
         by_image.setdefault(row[image], (line, {image: row[image], caption: []}))[1][caption].append(row[caption])
@@ -368,7 +368,7 @@ def _are_classes(values: Sequence[Any]) -> bool:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Classes:
-    """What of a table says the classes of images."""
+    """Which columns of a table say the classes of images, and how."""
 
     columns: tuple[str, ...] = ()  # its columns; none where nothing does
     # ``one``: the cells of the column are names or ids; ``one-hot``: the column of the class has a 1; ``several``:
@@ -410,7 +410,7 @@ class Classes:
 
 
 def are_no_ids(texts: Collection[str]) -> bool:
-    """Return whether all labels are numbers, and some of these no ids of classes, as of a regression."""
+    """Return whether all labels are numbers and some cannot be class ids, as in a regression."""
     return all(map(_DECIMAL.fullmatch, texts)) and not all(map(_CLASS_ID.fullmatch, texts))
 
 
@@ -428,7 +428,7 @@ def _without_zeros(label: str) -> str:
 
 
 def find_classes_of(paths: Sequence[Location], image: str, options: SourceOptions, warnings: list[str]) -> Classes:
-    """Return what of some tables of one kind says the classes, by their first rows; ``image`` is no such column."""
+    """Return which columns of similar tables say the classes, by their first rows, apart from the column ``image``."""
     rows = [{name: row[name] for name in row if name != image} for path in paths for row in first_rows(path, options)]
     return find_classes(paths[0], rows, options, warnings) or Classes()
 
@@ -448,7 +448,7 @@ def find_classes(
     *,
     alone: bool = False,
 ) -> Classes | None:
-    """Return what of a table says the classes, by its first rows; None where that is not obvious.
+    """Return which columns of a table say the classes, by its first rows; None if that is not obvious.
 
     It is what the user says, the column `LABEL`, or the one that `find_label` finds; with ``alone``, of a table that
     has no other use, whose note names the column, also the only column there is, or several of 0 and 1.
@@ -540,7 +540,7 @@ def _with_form(
 
 
 def _may_divide(texts: Sequence[str], between: str) -> bool:
-    """Return whether a separator leaves fewer parts than there are cells, as where few tags are combined."""
+    """Return whether dividing cells yields fewer distinct parts than cells, as where few tags are combined."""
     cells = {*map(str.strip, texts)}
     return len({part.strip() for cell in cells for part in cell.split(between)} - {""}) < len(cells)
 
@@ -566,7 +566,7 @@ def check_columns(where: Location, wanted: Iterable[str], names: Sequence[str]) 
 
 @dataclasses.dataclass(slots=True)
 class _Column:
-    """What the values of a column have been so far."""
+    """What the values of a column are, as far as rows were read."""
 
     # any of ``bool``, ``whole``, ``decimal``, ``text``, ``json``
     kinds: set[str] = dataclasses.field(default_factory=set)
@@ -677,7 +677,7 @@ class TableRows:
         return self._labels.setdefault(str(value), len(self._labels))
 
     def class_names(self, warnings: list[str]) -> list[bytes | None]:
-        """Return the class that each label stands for, by its number; none of -1, unless 1 is the only other label."""
+        """Return the class of each label, by the label's number; None for -1, unless 1 is the only other label."""
         if self._classes.form == "one" and not self._classes.is_told:
             self._check_form()
         if {*map(_without_zeros, self._labels)} == {"-1", "1"}:
@@ -728,7 +728,7 @@ class TableRows:
         self._cells.append(json_bytes([row.get(name) for name in self.columns]))
 
     def add_missing(self) -> None:
-        """Append an image that no row is about: without a value, and in none of several classes."""
+        """Append an image without a row: it has no values, and none of several classes."""
         self._rows += 1
         self._cells.append(json_bytes([[] if self._are_several(name) else None for name in self.columns]))
 
@@ -752,7 +752,7 @@ class TableRows:
         return column.field(name, is_json=self._is_json, has_files=self._has_files, fills=fills)
 
     def finish(self, builder: SourceBuilder) -> Cells | None:
-        """Return what reads the values, which become a column of a source; None if there is no column with values."""
+        """Make the values a column of a source and return what reads it; None if no column has values."""
         warnings = builder.warnings
         columns: list[tuple[str, Field] | None] = []
         lacking: dict[str, list[tuple[str, str]]] = {}

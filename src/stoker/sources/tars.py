@@ -72,7 +72,7 @@ def split_of(name: str) -> str:
 
 
 def _tars_of_pattern(pattern: str) -> dict[Location, str]:
-    """Return the tars that a brace pattern stands for, and the split of each: that of its folder, or else of its name.
+    """Return the tars that a brace pattern stands for and their splits, which the folders say, or else the names.
 
     A folder has one if the tars lie in several, all of them called after splits.
     """
@@ -93,7 +93,7 @@ def _what_is_wrong(path: Location) -> str | None:
 
 
 def named_tars(look: Look) -> dict[Location, str]:
-    """Return the tar that is named, or those that a pattern names, and the split of each; none of another path."""
+    """Return the tar at the path, or those that a pattern there stands for, and their splits; none of another path."""
     path = look.path
     if look.is_file:
         return {path: split_of(path.name)} if may_be_tar(path) else {}
@@ -285,7 +285,7 @@ class TarImages:
                 self._skipped.ignored["special file"] += 1
 
     def add(self, group: int, path: bytes, size_bytes: int, offset: int) -> None:
-        """Add an image that begins at a byte of the tar; how many there will be is a guess from that."""
+        """Add an image that begins at a byte of the tar, by which progress guesses how many there are."""
         self._builder.collector.add(group, path, size_bytes)
         self._archives.append(len(self._builder.archives) - 1)
         self._offsets.append(offset)

@@ -53,7 +53,7 @@ _CLASSES = tuple(
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Where some images and what belongs to them lie: folders below the source, each empty or ending in a slash."""
+    """The folders of some images and their annotations below the source, each empty or ending in a slash."""
 
     top: bytes  # the folder of all of them
     images: bytes  # that of the images
@@ -163,7 +163,7 @@ def list_voc(look: Look, parts: Sequence[_Part]) -> Source:
 
 
 def _colours(look: Look, tops: Sequence[Location]) -> Colours | None:
-    """Return what the colours of masks are; None where these have ids."""
+    """Return which classes the colours of masks are; None if masks have ids."""
     folders = [folder for top in tops if (folder := top / os.fsdecode(_MASKS[:-1])).is_dir()]
     for _ in range(_DEPTH):
         folders += [folder / name for folder in folders for name in look.look_into(folder).folders[:1]]
@@ -243,7 +243,7 @@ class _Images:
         raise SourceError(f"{message}; write one, or move the folder away to read all images as train", path=str(sets))
 
     def read(self, paths: tuple[bytes, bytes]) -> tuple[bytes, bytes, NamedBoxes | str | None]:
-        """Return two paths, and the objects of the annotation, or what is wrong with it, or None without one."""
+        """Return two paths, and the objects of the annotation, what is wrong with it, or None if there is none."""
         path, mask = paths
         try:
             text = read_annotation(join(self._builder.base, path)) if path else None

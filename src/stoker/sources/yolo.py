@@ -138,7 +138,7 @@ def _lines(path: Location, errors: str = "strict") -> list[str]:
 
 
 def _read_darknet(path: Location) -> dict[str, Any] | None:
-    """Return what a file of darknet's says, in the words of ``data.yaml``; None of another file."""
+    """Return the contents of a darknet file with the keys of ``data.yaml``; None of another file."""
     values = {}
     for line in _lines(path, "replace"):  # which has paths of files
         key, between, value = map(str.strip, line.partition("="))
@@ -160,7 +160,7 @@ def _darknet_files(look: Look) -> list[Location]:
 
 
 def _read(path: Location) -> dict[str, Any] | None:
-    """Return what a file of YOLO's says; None of another YAML file."""
+    """Return the contents of a YOLO file; None of another YAML file."""
     import yaml  # noqa: PLC0415 - few sources need it
 
     if path.suffix == ".data":
@@ -287,7 +287,7 @@ def _is_turned(image: Location) -> bool:
 
 
 def _masks(builder: SourceBuilder, contents: _Contents) -> Cells:
-    """Return what draws the masks of images, and note of each where its polygons are."""
+    """Note where the polygons of each image are, and return what draws its mask from them."""
     mask = drawn_mask(contents.path, len(contents.names), "classes")
     cells, paths = GrowingBlobs(), builder.collector.paths()
     for path in paths.values(0, len(paths)):
@@ -312,7 +312,7 @@ def _below(path: Location, base: Location, name: str, own: Collection[bytes]) ->
 
 
 class _Listed:
-    """Images that lists name, and the folders in which they lie; ``own`` begins paths for the folder of the source."""
+    """The images that lists name. Paths in lists may begin with one of ``own`` for the folder of the source."""
 
     def __init__(self, builder: SourceBuilder, own: Collection[bytes]) -> None:
         self._builder = builder
@@ -426,7 +426,7 @@ class _YoloMask(DrawnMask):
 
 @dataclass(frozen=True, slots=True)
 class YoloLabels(Annotations):
-    """Texts beside images, read image by image."""
+    """Annotations in texts beside the images, read image by image."""
 
     name: ClassVar[str] = "yolo"
     base: bytes  # folder that paths of images are relative to
