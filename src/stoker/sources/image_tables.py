@@ -149,7 +149,7 @@ class _Seen:
 
     @property
     def says_nothing(self) -> bool:
-        """Whether it has nothing but the names of images, and perhaps their numbers before these."""
+        """Whether it has only the names of images, perhaps numbered."""
         first, *others = self.rows[0]
         numbers = [str(row.get(first)) for row in self.rows]
         return not others or (
@@ -187,7 +187,7 @@ def split_in_name(path: Location) -> str | None:
 
 
 def split_alone(path: Location, warnings: list[str]) -> str:
-    """Return the split of a table or a list that no other is beside: train, unless it is called after another.
+    """Return the split of a table or a list that is alone: train, unless it is called after another split.
 
     That is ``val`` or ``test`` as any word of its name, or ``valid`` or ``dev`` alone: ``valid_images`` may be the
     sound ones.
@@ -213,7 +213,7 @@ def image_base(look: Look) -> Location:
 
 
 def is_submission(name: str) -> bool:
-    """Return whether a table is called as a sample of what a competition wants, such as ``sample_submission.csv``."""
+    """Return whether a table is a sample of what competitors submit, by its name: ``sample_submission.csv``."""
     return "submission" in name.lower()
 
 
@@ -261,7 +261,7 @@ def find_tables(
 def _tables_that_name(
     look: Look, base: Location, files: Iterable[Location], folders: Sequence[Location]
 ) -> tuple[_Seen | None, list[_Seen]]:
-    """Return which table says the most of the images, if one does, and all whose rows name them; see `find_tables`."""
+    """Return the table that says the most about the images, if any, and all that name them; see `find_tables`."""
     options = look.options
     tables = [file for file in files if file.suffix.lower() in (*_TABLES, *TEXTS) and file.name not in _OTHER_TABLES]
     tables = [
@@ -323,13 +323,13 @@ def _rows_of(path: Location, options: SourceOptions) -> list[dict[str, Any]]:
 
 
 def is_table(path: Location) -> bool:
-    """Return whether a file is a table by its name, and none that has a use of its own."""
+    """Return whether a file is a table by its name, and not one that has another use."""
     is_called = path.name.lower().endswith((*_TABLES, *_SHEETS, *_PACKED))
     return is_called and path.name not in _OTHER_TABLES and not is_submission(path.name)
 
 
 def without_images(look: Look, path: Location, folder: Location) -> str:
-    """Return why a table names no image in a folder, and what to do; nothing if its first row does, or of no table."""
+    """Return why a table names no image in a folder, and what to do; nothing if it does, or is no table."""
     is_sheet, is_packed = (path.name.lower().endswith(ends) for ends in (_SHEETS, _PACKED))
     if is_sheet or is_packed or not is_table(path):
         how = "save it as CSV in UTF-8" if is_sheet else "unpack it"
@@ -380,7 +380,7 @@ def _names_lost_images(tabled: Mapping[Location, Sequence[dict[str, Any]]]) -> b
 
 
 def _without_texts_of_images(tables: Iterable[Location], known: Mapping[Location, FolderContents]) -> list[Location]:
-    """Return the tables without the texts that are called as an image, which have its boxes or its caption."""
+    """Return the tables without texts that have the name of an image, and so its boxes or its caption."""
     images = {name.rpartition(".")[0] for own in known.values() for name in own.files if not name.endswith(TEXTS)}
 
     def is_of_image(path: Location) -> bool:
@@ -402,7 +402,7 @@ def _mentions(path: Location, rows: Sequence[dict[str, Any]], known: Mapping[Loc
 def check_against_folders(
     look: Look, base: Location, files: Iterable[Location], folders: Sequence[Location], words: Mapping[str, str]
 ) -> list[str]:
-    """Return warnings of a table beside images whose folders seem to be their classes; refuse one that says others.
+    """Warn of a table beside folders that seem to be the classes; refuse one that says other classes.
 
     See `find_tables`; ``words`` has what of the name of each of the folders may be the class.
     """
@@ -464,7 +464,7 @@ def _look_at(
     rows: Sequence[dict[str, Any]],
     known: Mapping[Location, FolderContents],
 ) -> _Seen | None:
-    """Return what the first rows of a table say of images; None if they name none."""
+    """Return what the first rows of a table say about images; None if they name none."""
     wanted = look.options.image_column
     if wanted is not None and wanted not in rows[0]:
         return None
@@ -507,7 +507,7 @@ def _look_at(
 
 
 def _columns_of(look: Look, base: Location, table: _Seen, warnings: list[str]) -> tuple[str | None, Classes]:
-    """Return the column of the splits and what says the classes of a table that names the images."""
+    """Return which columns of a table of images say the splits, if any, and the classes."""
     options, names = look.options, [name for name in table.rows[0] if name != table.image]
     split_column = options.split_column
     if split_column is not None:
@@ -555,7 +555,7 @@ def _columns_of(look: Look, base: Location, table: _Seen, warnings: list[str]) -
 
 
 def _captions(table: _Seen, names: Sequence[str], warnings: list[str]) -> Classes | None:
-    """Return the column of captions, several of each image, where no other column says anything but their numbers."""
+    """Return the column of captions, if images have several and other columns at most number them."""
     captions = [name for name in names if CAPTION.fullmatch(name)]
     images = {str(row.get(table.image)) for row in table.rows}
     numbers = [name for name in names if all(str(row.get(name)).strip().isdecimal() for row in table.rows)]
@@ -566,7 +566,7 @@ def _captions(table: _Seen, names: Sequence[str], warnings: list[str]) -> Classe
 
 
 def split_of_cell(cell: Any, column: str) -> str | None:
-    """Return the split that a cell says; None if it is none. What is not ``is_valid`` or ``is_test`` is of train."""
+    """Return the split that a cell says; None if it says none. A row that is not ``is_test`` or the like is train."""
     text, flag = str(cell).strip().lower(), _SPLIT_FLAG.fullmatch(column)
     split = "train" if flag is None else SPLIT_WORDS[flag[2].lower()]
     if split != "train" and text in ("0", "1", "false", "true"):
@@ -617,14 +617,13 @@ def find_metadata(look: Look) -> list[ImageTable]:
 
 
 def why_unused(table: ImageTable) -> str:
-    """Return why a metadata file does not begin with a row that has a ``file_name``; nothing of a table of images."""
+    """Return why a metadata file cannot be used, by its first row; nothing if it can."""
     with contextlib.closing(table_rows(table.path)) as rows:
         try:
-            return "" if FILE_NAME in next(rows)[1] else "its first row has no file_name"
-        except StopIteration:
-            return "its first row has no file_name"
+            _, row = next(rows, (0, {}))
         except SourceError as error:
             return str(error)
+    return "" if FILE_NAME in row else "its first row has no file_name"
 
 
 def claim_tables(look: Look) -> list[ImageTable]:
@@ -643,7 +642,7 @@ def claim_tables(look: Look) -> list[ImageTable]:
 
 
 def list_tables(look: Look, tables: Sequence[ImageTable]) -> Source:
-    """List the images that the tables of a folder, or of its folders of splits, name."""
+    """List the images that tables name."""
     base = image_base(look)
     if not tables[0].is_found:
         _check_tables(look, base, tables)
@@ -805,7 +804,7 @@ class _Images:
             self._builder.warnings.append(f"{message}: {shown_names(sorted(folders))}")
 
     def _name_label_map(self, table: Location, most: int) -> None:
-        """Say which file beside the table has names for all class ids up to ``most``, if it is the only one."""
+        """Say that a file beside the table names all class ids up to ``most``, if it is the only JSON file there."""
         names = {os.fsdecode(child.name) for child in table.parent.some_children() if child.name.endswith(b".json")}
         label_map = table.parent / min(names, default="")
         with contextlib.suppress(SourceError, ConfigError, PermissionError):
@@ -932,5 +931,5 @@ def _first_folder(path: bytes, prefix: bytes = b"") -> bytes:
 
 
 def _ends_with(path: bytes, name: bytes) -> bool:
-    """Return whether a path is a name, with or without a suffix, in any folder."""
+    """Return whether a path ends in a name, with or without a suffix."""
     return any((b"/" + each).endswith(b"/" + name) for each in (path, divide_suffix(path)[0]))

@@ -256,7 +256,7 @@ def chunks(rows: int) -> Iterator[tuple[int, int]]:
 
 
 def repeats_in(column: NDArray[np.int64]) -> int:
-    """Sort a column, and return how many of its values are there already in a row before."""
+    """Sort a column, and return how many of its values repeat an earlier one."""
     column.sort()
     return sum(
         int(np.count_nonzero(column[max(1, first) : end] == column[max(1, first) - 1 : end - 1]))
@@ -281,7 +281,7 @@ def counts_of(column: NDArray[np.integer[Any]], rows: Iterable[NDArray[np.int64]
 def divided(
     rows: NDArray[np.int64], number_of: Callable[[NDArray[np.int64]], NDArray[np.integer[Any]]], count: int
 ) -> tuple[NDArray[np.int64], list[int]]:
-    """Return rows in the order of a number that each has, stably; and where those of each number start, and all end.
+    """Return rows sorted stably by a number that each has; and where those of each number start, and all end.
 
     ``number_of`` returns the numbers of some rows: 0 to ``count - 1``, or negative ones of rows to omit.
     """
@@ -442,7 +442,7 @@ class ItemTable:
             yield from map(Item, self.paths.values(first, last), *numbers, own)
 
     def _own(self, first: int, last: int) -> Iterable[Mapping[str, Any]]:
-        """Return the values of the columns of its kind of some rows, by the names of the columns."""
+        """Return for each of some rows the values of the columns that its kind of source has, by name."""
         if not self.columns:
             return repeat(_NO_COLUMNS, last - first)
         values = (
@@ -489,7 +489,7 @@ class ItemTableBuilder:
 
 @dataclass(slots=True)
 class Group:
-    """Images that have all of this in common."""
+    """What some images have in common."""
 
     split: str | None  # their split; None if they turned out not to be items
     class_name: bytes | None  # their class; None if they have no label
@@ -524,14 +524,14 @@ class ItemCollector:
         return self._number_of[key]
 
     def add_group(self, group: Group) -> int:
-        """Add a group that whoever adds it may change, and return its number."""
+        """Add a group, which the caller may change later, and return its number."""
         if len(self.groups) == _MAX_GROUPS:
             raise SourceError(f"the source has more than {_MAX_GROUPS} folders; put the images of a class into one")
         self.groups.append(group)
         return len(self.groups) - 1
 
     def add(self, group: int, path: bytes, size_bytes: int) -> None:
-        """Append one image of a group; not after one has been asked for."""
+        """Append one image of a group; not after any was asked for."""
         self._paths.append(path)
         self._group_of.append(group)
         self._sizes.append(size_bytes)
@@ -555,7 +555,7 @@ class ItemCollector:
         return self._all()[0]
 
     def rows_by(self, number_of: NDArray[np.int64]) -> Iterator[tuple[int, list[int]]]:
-        """Yield each number and the images that have it, ascending; of millions of images so many at a time.
+        """Yield each number and the images that have it, ascending; of millions of images some at a time.
 
         The numbers are those of groups: int64, (groups,); images of negative ones are omitted.
         """

@@ -87,7 +87,7 @@ _DEEPEST, _FEW, _SOME, _LEAST_STEP, _HEAD_BYTES, _LONGEST_LINE = 3, 4, 16, 100, 
 def check_class_folders(
     look: Look, builder: SourceBuilder, base: Location, classes: Mapping[bytes, Sequence[bytes]]
 ) -> list[ImageTable]:
-    """Refuse folders that are no classes, as it seems; warn of a single class whose name tells nothing.
+    """Refuse folders that seem to be no classes; warn of a single class whose name says nothing.
 
     ``classes`` has the class folders in the folder of each split below ``base``. The tables that have the classes
     instead of them are returned.
@@ -170,7 +170,7 @@ def _without_classes(look: Look, base: Location, folder: Location) -> str:
 
 
 def _links(look: Look, base: Location, names: Sequence[str]) -> str:
-    """Return what to type to read folders as the splits that are a word of their names; nothing of other names."""
+    """Return what to type to read folders as splits that are words in their names; nothing if they are not."""
     folders: dict[str, list[Location]] = {}
     for name in names:
         words = {SPLIT_WORDS[word] for word in re.split("[^a-z]+", name.lower()) if word in SPLIT_WORDS}
@@ -186,7 +186,7 @@ def _links(look: Look, base: Location, names: Sequence[str]) -> str:
 
 
 def _alone_in(look: Look, folder: Location) -> list[Location]:
-    """Return a folder, and those in it of which each is the only one, beside no image, in the one before."""
+    """Return a folder, the only folder in it if no images lie beside that, the only one in that, and so on."""
     nested = [folder]
     while len((held := look.look_into(nested[-1])).folders) == 1 and not _has_images(held.files):
         nested.append(nested[-1] / held.folders[0])
@@ -203,7 +203,7 @@ def typed_table(folder: Location, rows: str, columns: str = "file_name,label") -
 
 
 def insisting(names: Sequence[str]) -> str:
-    """Return what to type where folders are classes all the same."""
+    """Return what to type if folders are classes nevertheless."""
     typed = f"type: printf '%s\\n' {shlex.join(names)} > folders.txt; and give {option_with('labels', 'folders.txt')}"
     if len(typed) > _LONGEST_LINE:
         typed = f"write their names into a file, one a line, and give {option_with('labels', 'FILE')}"
@@ -211,7 +211,7 @@ def insisting(names: Sequence[str]) -> str:
 
 
 def belonging_beside(look: Look) -> str:
-    """Return what lies beside images that are named alone, or beside the folder of their splits; nothing if none does.
+    """Return what lies beside a folder of images, or of their splits, and may belong to them; nothing if none does.
 
     Names tell, as of ``labels`` beside ``images`` and ``annotations`` beside ``train2017``, or a COCO file.
     """
@@ -230,13 +230,13 @@ def belonging_beside(look: Look) -> str:
 
 
 def _class_words(name: str) -> str:
-    """Return what of the name of a folder may be a class: nothing of neutral words and of numbers beside them."""
+    """Return what in the name of a folder may be a class: no neutral words, nor numbers beside them."""
     rest = _NEUTRAL.sub("", name)
     return name if rest == name else re.sub(r"[\W\d_]+", " ", rest).strip()
 
 
 def refuse_arrays(look: Look, top: Location) -> None:
-    """Refuse a folder that has files of pixels as torchvision downloads them, or holds one that has, and no splits."""
+    """Refuse a folder without splits that holds, directly or one level down, arrays as torchvision downloads them."""
     names = look.look_into(top).folders
     if look.options.labels is not None or any(os.fsencode(name) in SPLIT_FOLDERS for name in names):
         return
@@ -254,7 +254,7 @@ def refuse_arrays(look: Look, top: Location) -> None:
 
 
 def inner_folders(look: Look, base: Location, classes: Mapping[bytes, Sequence[bytes]]) -> list[str]:
-    """Return a warning of class folders, of each split, that may hold the classes, and what they are.
+    """Warn of class folders that may hold the classes instead of being them.
 
     They all hold the same folders, or each others that are called neither like it nor like no class, or they are
     single letters.
@@ -279,7 +279,7 @@ def inner_folders(look: Look, base: Location, classes: Mapping[bytes, Sequence[b
 
 
 def _differ(names: Sequence[str], inner: Sequence[set[str]]) -> bool:
-    """Return whether the folders in each of some are others, called neither like it, nor neutrally, nor by dates."""
+    """Return whether folders hold different folders, called neither like them, nor neutrally, nor by dates."""
     known = set.union(*inner)
     are_disjoint = min(map(len, inner)) > 1 and sum(map(len, inner)) == len(known)
     of_their_names = any(name in each for name, own in zip(names, inner, strict=False) for each in own)
@@ -287,14 +287,14 @@ def _differ(names: Sequence[str], inner: Sequence[set[str]]) -> bool:
 
 
 def begin_with_numbers(names: Sequence[str]) -> bool:
-    """Return whether names are short numbers, no years, and other words, of which some repeat: values, perhaps."""
+    """Return whether names are short numbers, no years, and words, some of which repeat, so that they may be values."""
     rows = [name.split("_")[:3] for name in names if _VALUES.fullmatch(name)]
     counts = [len({*column}) for column in zip(*rows, strict=True)]
     return len(rows) == len(names) and any(1 < count <= len(names) // 2 for count in counts)
 
 
 def _known_layout(look: Look, top: Location, names: Sequence[str]) -> str | None:
-    """Return what was seen of a known layout whose folders lie in a folder; None for other folders."""
+    """Describe the known layout that folders in a folder have; None for others."""
     below = [top / name for name in dict.fromkeys((*names[:_FEW], *(name for name in names if name == top.name)))]
     inner = dict(zip(below, in_order(look.look_into, below, top.requests_at_once), strict=True))
     lone = [folder for folder in below if _may_hold_images(look, folder)]
@@ -316,7 +316,7 @@ def _known_layout(look: Look, top: Location, names: Sequence[str]) -> str | None
 
 
 def _beside_masks(top: Location, names: Sequence[str]) -> str | None:
-    """Return what was seen if folders are called after images, others after masks or annotations, and few otherwise."""
+    """Describe folders called after images beside folders called after masks or annotations; None for others."""
     images = [name for name in names if not _class_words(name)]
     masks = [name for name in names if _MASKS.fullmatch(_class_words(name))]
     if not masks and any(os.fsencode(without_year(name.lower())) not in SPLIT_FOLDERS for name in images):
@@ -341,7 +341,7 @@ def _may_hold_images(look: Look, folder: Location) -> bool:
 
 
 def _data_set(look: Look, folder: Location, *, is_lone: bool) -> str | None:
-    """Return what was seen if a folder may be the data set: by its splits, or as the only folder, with others in it."""
+    """Describe a folder that may be the data set, by its splits, or as the only one, with others in it; else None."""
     *above, folder = _alone_in(look, folder) if is_lone else [folder]
     folders, files, _ = look.look_into(folder)
     tabled = (outer for outer in above if any(is_table(outer / name) for name in look.look_into(outer).files))
@@ -359,7 +359,7 @@ def _data_set(look: Look, folder: Location, *, is_lone: bool) -> str | None:
 
 
 def masks_among(folder: Location, files: Sequence[str], *, is_lone: bool) -> str | None:
-    """Return what was seen if many files are called after others in their folder, as masks of these, and what to do."""
+    """Describe masks among the images in a folder, by their names, and say what to do; None if there are none."""
     if not any(_MASK_ENDING.search(name.rpartition(".")[0]) for name in files):  # as of millions of photographs
         return None
     stems = {name.rpartition(".")[0]: name for name in files if may_be_image(os.fsencode(name))}
@@ -377,7 +377,7 @@ def masks_among(folder: Location, files: Sequence[str], *, is_lone: bool) -> str
 
 
 def _paired(look: Look, images: Location, masks: Location) -> str | None:
-    """Return what was seen if one folder holds the masks or annotations of the images in another."""
+    """Describe a folder that holds the masks or annotations of the images in another; None for others."""
     files, end = look.look_into(masks).files[:_SOME], look.look_into(images).ending
     paths = [images / (name.rpartition(".")[0] + end) for name in files]
     if _FEW * sum(in_order(methodcaller("is_file"), paths, images.requests_at_once)) < max(1, 3 * len(paths)):

@@ -186,7 +186,7 @@ def read_label_map(where: str) -> LabelMap:
 
 
 def _of_classes(path: Location, lines: list[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
-    """Return the lines without the numbers in front that TF-Slim has, and without the background of a dataset."""
+    """Return the lines without TF-Slim's numbers in front, and without the background of a dataset."""
     starts_at_1 = path.name == LABELS_NAME and _starts_at_1(path.with_name(MANIFEST_NAME))
     if _are_numbered(lines, 0) or _are_numbered(lines, 1):
         lines = [(number, line.partition(b":")[2]) for number, line in lines]
@@ -231,7 +231,7 @@ def _entry(line: bytes) -> tuple[bytes, bytes]:
 
 
 def _numbered(where: str, entries: Iterable[tuple[bytes, int, bytes]]) -> LabelMap:
-    """Return a map of classes that carry their numbers: without gaps, from 0 or from 1."""
+    """Return a map of numbered classes: without gaps, from 0 or from 1."""
     ordered = sorted(entries, key=lambda entry: entry[1])
     if not ordered:
         raise SourceError(f"the label map {where} names no class", path=where)
@@ -249,7 +249,7 @@ def _numbered(where: str, entries: Iterable[tuple[bytes, int, bytes]]) -> LabelM
 
 
 def _map(where: str, names: Sequence[bytes], texts: Sequence[bytes]) -> LabelMap:
-    """Return a map whose names and texts can stand in ``labels.txt``, which JSON does not ensure."""
+    """Return a map; refuse names that cannot stand in ``labels.txt``, which JSON may have."""
     for name in names:
         if not name or has_control_character(name):
             shown = name.decode("utf-8", "replace")
@@ -476,7 +476,7 @@ def _by_name(path: Location, lines: Sequence[tuple[int, bytes]], *, is_tiny: boo
 
 
 def _from_devkit(path: Location, lines: Sequence[tuple[int, bytes]], *, named: bool) -> ValidationLabels:
-    """Read the development kit's numbers, which nothing but the name of the list or all of them tells from others."""
+    """Read the development kit's numbers, which only the name of the list, or all of them, distinguish from others."""
     classes = imagenet_classes().devkit
     names: list[bytes] = []
     digest = hashlib.sha256()

@@ -46,7 +46,7 @@ class Layout:
 
 
 def find_layout(root: Location, without: Location | None = None) -> Layout:
-    """Return where the parts of a folder lie, by the table above; ``without`` one that is not part of it."""
+    """Return where the parts of a folder lie, by the table above; a folder ``without`` is not part of it."""
     inner = (root / "Data" / "CLS-LOC", root / "ILSVRC" / "Data" / "CLS-LOC")
     base = root if root.parts[-2:] == ("Data", "CLS-LOC") else next((path for path in inner if path.is_dir()), None)
     if base is not None:
@@ -86,7 +86,7 @@ def _other_folders(folder: Location, known: frozenset[bytes], without: Location 
 
 
 class FolderContents(NamedTuple):
-    """What lies in a folder: names without hidden ones, sorted, of many only some."""
+    """The entries of a folder, of many only some: names without hidden ones, sorted."""
 
     folders: list[str]
     files: list[str]
@@ -94,7 +94,7 @@ class FolderContents(NamedTuple):
 
 
 class Look:
-    """A path that a user named, and what they say about it; what is seen there is remembered."""
+    """A path that a user named, what they say about it, and what is there, which is remembered."""
 
     def __init__(
         self, named: str, options: SourceOptions | None, progress: Progress | None, without: Location | None
@@ -136,7 +136,7 @@ class Look:
         )
 
     def once(self, find: Callable[[Look], T]) -> T:
-        """Return what a function finds out about the path; each function is called once."""
+        """Return the result of a function of this path, which is called once."""
         return self._once(find, lambda: find(self))
 
     def folders_in(self, where: bytes) -> list[bytes]:

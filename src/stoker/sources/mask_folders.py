@@ -65,7 +65,7 @@ _Role = Literal["images", "masks"]
 
 @dataclass(frozen=True, slots=True)
 class _Folder:
-    """A folder by its path below the source, which ends in a slash; no name tells the role that is a guess."""
+    """A folder by its path below the source, which ends in a slash; its role may be a guess, which no name says."""
 
     path: bytes
     role: _Role
@@ -88,7 +88,7 @@ class _Pairs:
 
     @property
     def is_likely(self) -> bool:
-        """Whether names show that the ones belong to the others: half of the images, or of the masks, are in pairs."""
+        """Whether masks seem to belong to the images: half of the images, or of the masks, are in pairs."""
         images, masks = (len(self.masks_of) + len(alone) for alone in (self.alone, self.unused))
         return 2 * len(self.masks_of) >= max(1, min(images, masks))
 
@@ -164,7 +164,7 @@ def _files_of(folders: Sequence[_Folder], builder: SourceBuilder) -> dict[_Folde
 def _find(
     look: Look, top: Location, path: bytes = b"", role: _Role | None = None, split: str | None = None
 ) -> Iterator[_Folder]:
-    """Yield the folders of images and of masks below one of which names tell a role, a split, both, or nothing."""
+    """Yield the folders of images and of masks below a folder, whose role and split are given where names say them."""
     names = [name for name in look.folders_in(join(top.to_uri(), path[:-1])) if not name.startswith(b".")]
     told = {name: own for name in names if any(own := _told(name))}
     if role is not None:
@@ -249,7 +249,7 @@ def _folder_of(path: bytes) -> bytes:
 
 
 def _key(path: bytes, *, is_exact: bool, is_mask: int = 0) -> bytes:
-    """Return what of the name of an image or a mask tells that they belong together: all of it, or what is in both."""
+    """Return the key by which an image and its mask are matched: the whole stem, or the part that both share."""
     stem = divide_suffix(path.rpartition(b"/")[2])[0]
     if is_exact:
         return stem
@@ -257,7 +257,7 @@ def _key(path: bytes, *, is_exact: bool, is_mask: int = 0) -> bytes:
 
 
 def _look_into_masks(root: Location, pairs: Sequence[_Pairs]) -> tuple[Mask, Colours | None, str]:
-    """Return the field of masks, what their colours are, and what is wrong if none of some is a mask."""
+    """Return the field of masks, their colours, and what is wrong if none of a few is a mask."""
     are_guessed = any(own.images.is_guess for own in pairs)
     files = [from_uri(join(root.to_uri(), mask)) for own in pairs for mask, _ in own.masks_of.values()]
     some = files[:: max(1, len(files) // _LOOKED_AT)][:_LOOKED_AT]

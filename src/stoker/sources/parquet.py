@@ -98,7 +98,7 @@ def _parquet_in(folder: Location, children: Sequence[Child]) -> list[Location]:
 
 
 def split_of_file(name: str) -> str | None:
-    """Return the split that the name of a Parquet file says; None if it is numbered as of a split of another name."""
+    """Return the split that the name of a Parquet file says; None if it is a numbered part of another split."""
     stem = name.removesuffix(PARQUET_SUFFIX)
     numbered = _NUMBERED.fullmatch(stem)
     words = _WORDS.split((numbered["split"] if numbered else stem).lower())
@@ -135,7 +135,7 @@ def list_parquet(look: Look, files: Mapping[Location, str | None]) -> Source:
 
 
 def _missing(files: Mapping[Location, str | None]) -> list[str]:
-    """Return the names of files that are missing by the count in the names of others; of very many only some."""
+    """Return the names of missing files, by the count in the names of others; of very many only some."""
     groups: dict[tuple[Location, str, int], set[int]] = {}
     for path in files:
         named = _NUMBERED.fullmatch(path.name.removesuffix(PARQUET_SUFFIX))
@@ -221,7 +221,7 @@ def _image_column(types: Mapping[str, Any]) -> str | None:
 
 
 def _is(kind: Any, *names: str) -> bool:
-    """Return whether a type of Arrow is one of some, by what they are called in ``pyarrow.types``."""
+    """Return whether a type of Arrow is one of some, by their names in ``pyarrow.types``."""
     types = import_pyarrow()[0].types
     return any(getattr(types, f"is_{name}")(kind) for name in names)
 
@@ -341,7 +341,7 @@ class _Rows:
             self._row_of.extend(np.arange(first, end, dtype=np.int64))
 
     def _find_label(self, file: ParquetFile, fields: Mapping[str, Field | None]) -> str | None:
-        """Return what `find_label` finds in the first file that has it, in others the same column."""
+        """Return the column that `find_label` finds in the first file that has one, and the same in other files."""
         if self._label is not None:
             return self._label if self._label in fields else None
         is_first = not self._digests
@@ -361,7 +361,7 @@ class _Rows:
         return self._label
 
     def _compare(self, path: Location, head: _Head) -> None:
-        """Refuse a file that differs from the first one in what it has."""
+        """Refuse a file whose columns or names of classes differ from those of the first one."""
         if head.label is not None and head.names is not None:
             if self._names is None:
                 if self._is_numbered is not None:
@@ -448,7 +448,7 @@ class _Rows:
 
 
 def _sizes(file: ParquetFile, columns: Columns) -> Iterator[int]:
-    """Yield about how many bytes each image has: as many as the mean of its row group, of which the footer tells."""
+    """Yield the approximate size of each image: the mean of its row group, by the footer."""
     leaf = f"{columns.image}.bytes" if columns.has_paths else columns.image
     for rows, size in file.groups(leaf):
         yield from (max(1, min(size // max(1, rows), MAX_FILE_BYTES)) for _ in range(rows))

@@ -136,7 +136,7 @@ class ParquetFile:
         self.refuse_more(values)
 
     def refuse_more(self, values: int) -> None:
-        """Refuse a file that says to have, or has, more bytes of values than any images compress to."""
+        """Refuse a file with more bytes of values, claimed or real, than images can have at its size."""
         if values > _FEW_BYTES + _VALUES_PER_BYTE * self.size_bytes:
             message = f"{self.path} has {format_size(values)} of values in {format_size(self.size_bytes)}, more than"
             message += f" {_VALUES_PER_BYTE} times as many, so it is not read; write it without compression"
@@ -240,7 +240,7 @@ def _features(metadata: Mapping[bytes, bytes]) -> dict[str, Any]:
 
 
 class _Bytes(SeekableBytes):
-    """The bytes of a file, of which what is asked for is read, and nothing else."""
+    """The bytes of a file, read without reading ahead."""
 
     def __init__(self, file: Location, size: int) -> None:
         super().__init__(size)
@@ -346,7 +346,7 @@ def _is_locked(path: Path) -> bool:
 
 
 def _unpack(file: Location, columns: Columns, advanced: Callable[[int], None] | None = None) -> _Unpacked:
-    """Return the rows of a Parquet file, unpacked now unless they have been before.
+    """Return the rows of a Parquet file, which is unpacked unless it has been before.
 
     Several processes that need the same file wait for the one that unpacks it. ``advanced`` is called with how many
     rows are done.
@@ -387,7 +387,7 @@ def _writing_to(folder: Path, file: Location) -> Iterator[None]:
 
 
 def _key(source: ParquetFile, columns: Columns) -> str:
-    """Return hex digits for the path, and for the content."""
+    """Return hex digits that stand for the path and for the content."""
     where = hashlib.sha256(source.path.to_uri()).hexdigest()[:_KEY_DIGITS]
     info = source.path.parent.snapshot()(source.path.name)
     stamp = info.stamp if info is not None else ""
@@ -455,7 +455,7 @@ class _Sink:
         return len(data)
 
     def flush(self) -> None:
-        """Do nothing: publishing does it."""
+        """Do nothing: publishing flushes."""
 
 
 def _tables(source: ParquetFile, columns: Columns) -> Iterator[Any]:
@@ -604,7 +604,7 @@ class ParquetReader(ArchiveReader):
         return builder.finish()
 
     def _file(self, number: int, advanced: Callable[[int], None] | None = None) -> _Unpacked:
-        """Return a file unpacked, which is done once."""
+        """Return an unpacked file; each is unpacked once."""
         unpacked = self._files.get(number)
         if unpacked is None:
             with self._locks[number]:

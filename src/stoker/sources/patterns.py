@@ -100,7 +100,7 @@ def list_pattern(look: Look, pattern: tuple[Location, Sequence[Sequence[str]]]) 
 def _classes(
     builder: SourceBuilder, base: Location, prefix: bytes, images: Sequence[tuple[bytes, int]]
 ) -> tuple[bytes, ...]:
-    """Return the folders of classes in that of a split; none, with a warning, where folders are no classes."""
+    """Return the class folders in the folder of a split; none, with a warning, if its folders are no classes."""
     below = [path[len(prefix) :].partition(b"/") for path, _ in images]
     folders = sorted({first for first, slash, _ in below if slash})
     names = list(map(os.fsdecode, folders))
@@ -164,7 +164,7 @@ def _range(text: str, pattern: str) -> list[str] | None:
 
 
 def _braces(text: str, pattern: str) -> list[list[int]]:
-    """Return where each brace stands that lies in no other, the commas that lie in no other one, and its partner."""
+    """Return the positions of each outermost brace, of the commas directly in it, and of its partner."""
     braces: list[list[int]] = []
     depth = at = 0
     while at < len(text):

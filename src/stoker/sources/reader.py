@@ -108,7 +108,7 @@ class Cells:
 
 
 def json_bytes(value: Any) -> bytes:
-    """Return what JSON can say as ``cells`` have it."""
+    """Return a value as JSON in the form that ``cells`` have."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
 
 
@@ -190,7 +190,7 @@ class Reader(ABC):
 
     @property
     def identity(self) -> str:
-        """What stands for the source, 32 hex digits; empty where its table, boxes and values do."""
+        """32 hex digits that identify the source; empty where its table, boxes and values do that."""
         return ""
 
     @abstractmethod
@@ -236,11 +236,11 @@ class IndexedReader(Reader):
         """
 
     def content(self, numbers: NDArray[np.int64]) -> bytes:  # noqa: ARG002 - of most the identity of the source does
-        """Return what changes with any value of some items, by their numbers, where nothing else of the source does."""
+        """Return bytes that change with any value of some items, by their numbers, where nothing else does."""
         return b""
 
     def allow(self, threads: int) -> None:
-        """Let so many threads read what otherwise one at a time does: objects of a program."""
+        """Let several threads at a time read objects of a program, which otherwise one does."""
 
     @abstractmethod
     def extents(self, table: ItemTable) -> Extents:

@@ -94,7 +94,7 @@ def as_record(record: object) -> Mapping[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a tensor in the memory of the CPU as an array, an array without sides as its number, and times as text.
+    """Return a tensor on the CPU as an array, an array of one number without a shape as that, and times as text.
 
     Decimal numbers are text, too: no number of a field has all of their digits.
     """
@@ -118,7 +118,7 @@ def fields_of_first(records: Any, first: Callable[[], Any]) -> dict[str, Field]:
 
 @dataclass(frozen=True, slots=True)
 class RecordFields:
-    """Makes images to build from of records. Safe in any thread."""
+    """Turns records into images to build from. Safe in any thread."""
 
     roles: Roles  # what their fields are
     label: fields.Label | None  # the field of the class; None without one
@@ -131,7 +131,7 @@ class RecordFields:
 
     @classmethod
     def of(cls, record_fields: Mapping[str, Field], *, is_guess: bool) -> RecordFields:
-        """Return what reads records with some fields."""
+        """Return an object that reads records with some fields."""
         if not isinstance(record_fields, Mapping):
             raise ConfigError(f"fields is of type {type(record_fields).__name__}; give a dict of names and fields")
         roles = fields.roles(record_fields)
@@ -174,7 +174,7 @@ class RecordFields:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the records read so far have to say."""
+        """Warnings of the records read so far."""
         label = self.roles.label
         messages = [
             f"{ROOT}: {name!r} is None in some records: {shown} there" for name, shown in sorted(self.lacking.items())
@@ -300,7 +300,7 @@ class RecordReader(Reader):
 
 
 def size_of(value: Any) -> int:
-    """Return about how many bytes an image has; 0 where that is not known."""
+    """Return the approximate size of an image in bytes; 0 if it is not known."""
     path, size = path_and_size(value)
     if path and not size:
         try:
@@ -314,20 +314,20 @@ def size_of(value: Any) -> int:
 
 
 def path_and_size(value: Any) -> tuple[bytes, int | None]:
-    """Return the path or the URL of an image, nothing without one, and of how many bytes it is; None if not known."""
+    """Return the path or the URL of an image, or nothing, and its size in bytes, or None if that is not known."""
     path, data = (value.get("path"), value.get("bytes")) if isinstance(value, Mapping) else (value, value)
     size = len(data) if isinstance(data, (bytes, bytearray, memoryview)) else None
     return os.fsencode(path) if isinstance(path, (str, os.PathLike)) else b"", size
 
 
 def uri_of(value: Any) -> bytes:
-    """Return the path or the URL of an image; nothing where it is there already."""
+    """Return the path or the URL of an image; nothing if the record holds the image itself."""
     path, size = path_and_size(value)
     return path if size is None else b""
 
 
 def latency_of(uris: Iterable[bytes]) -> Latency:
-    """Return what reading images waits for, given the paths or URLs of some; one without any is there already."""
+    """Return what reading images waits for, given the paths or URLs of some, empty for images that records hold."""
     others = [uri for uri in uris if uri]
     if any(map(is_web, others)):
         return "web"
@@ -445,7 +445,7 @@ Given = RecordSequence | Iterable[Any]
 
 @dataclass(frozen=True, slots=True)
 class _Sequences:
-    """What is known of sequences of records once a few of them were read."""
+    """What is known about sequences of records once a few records were read."""
 
     given: Mapping[str, RecordSequence]  # the sequences, by split; of the library ``datasets`` without pixels
     fields: RecordFields  # what makes images of their records
@@ -798,7 +798,7 @@ def _label_at(records: RecordSequence, position: int, name: str) -> Any:
 
 
 def _readable(records: RecordSequence, position: int) -> Mapping[str, Any] | None:
-    """Return a record; None where it cannot be read, which is said where its sample is used."""
+    """Return a record; None if it cannot be read, which is reported where its sample is used."""
     try:
         return read_record(records, position)
     except SourceError:
@@ -849,7 +849,7 @@ class RecordStream(RecordReader):
         self._first = np.empty(len(ahead), object)
 
     def source(self) -> Source:
-        """Return the first records as a source, of the first split that has some; they are not taken by that."""
+        """Return the first records of the first split that has any as a source, without consuming them."""
         name, ahead = next((name, ahead) for name, ahead in self._ahead.items() if ahead)
         builder = ItemTableBuilder()
         for at, pair in enumerate(ahead):
@@ -902,7 +902,7 @@ class RecordStream(RecordReader):
             yield position, record
 
     def item(self, position: int, record: Any) -> tuple[Item, bytes]:
-        """Return the item of a record, and what stands for the values of that."""
+        """Return the item of a record and a digest of its values."""
         try:
             values: Mapping[str, Any] | SourceError = as_record(record)
         except SourceError as error:
@@ -922,7 +922,7 @@ class RecordStream(RecordReader):
 
 
 def is_sequence(records: object) -> bool:
-    """Return whether records are read by their positions: whether they have a length, and items.
+    """Return whether records are read by position: whether they have a length and items.
 
     An ``IterableDataset`` of PyTorch may have a length, and inherits a method for items that raises.
     """
@@ -954,7 +954,7 @@ def undecoded(records: Any) -> Any:
 
 
 def version_of(records: Any) -> str:
-    """Return what stands for all values of a dataset of the library ``datasets``; empty of anything else."""
+    """Return the fingerprint of a dataset of the library ``datasets``; empty for anything else."""
     fingerprint = getattr(records, "_fingerprint", None)
     return fingerprint if isinstance(fingerprint, str) and hasattr(records, "features") else ""
 
@@ -996,7 +996,7 @@ def find_fields(records: Any, first: Mapping[str, Any]) -> dict[str, Field]:
 
 
 def _names_of_classes(records: Any) -> list[str]:
-    """Return what a dataset of torchvision calls its classes; nothing where two have the same name.
+    """Return the names of classes of a dataset of torchvision; none if two are the same.
 
     Those of ImageNet have several names each, which two may share, but an id of WordNet each. A ``Subset`` of PyTorch
     has those of its dataset, a ``ConcatDataset`` those of its datasets if they are the same in all.
@@ -1016,7 +1016,7 @@ def _names_of_classes(records: Any) -> list[str]:
 
 
 def _named(name: str, field: Field, feature: Any) -> Field:
-    """Return the field that a name says, as `stoker.fields.infer` has it, where a feature says how values are held."""
+    """Return the field by its name, as `stoker.fields.infer` does, if a feature says only how values are stored."""
     if name == "label" and isinstance(field, (fields.Int, fields.Text)) and feature.dtype != "bool":
         return fields.Label()
     image = fields.field_of_image(name) if field == fields.Image() else fields.named_image(name)
@@ -1073,7 +1073,7 @@ def stated_images(records: Any, name: str) -> list[tuple[bytes, int | None]] | N
 
 
 def stated_labels(records: Any, name: str) -> Sequence[Any] | None:
-    """Return the labels of all records, which no image is read for; None where nothing states them.
+    """Return the labels of all records, without reading an image; None if nothing states them.
 
     Those of torchvision may be others than its records have: a ``target_transform`` changes these.
     """
