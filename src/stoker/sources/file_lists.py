@@ -404,53 +404,22 @@ def shuffled(paths: list[bytes], seed: int) -> list[bytes]:
     return [paths[at] for at in order.tolist()]
 
 
-def _key(take: Callable[[Location, Any], Any], must: str) -> Any:
-    """Return the field of a key, given what returns its value, or None of a wrong one, and what it must be."""
-    return dataclasses.field(default=None, metadata={"take": take, "must": must})
-
-
-def _at_least(least: int) -> Any:
-    must = f"a whole number of at least {least}"
-    return _key(lambda _, value: value if type(value) is int and value >= least else None, must)
-
-
-def _file() -> Any:
-    return _key(_file_beside, "the path or URL of a list of files")
-
-
-def _file_beside(path: Location, value: Any) -> Location | None:
-    try:
-        is_path = bool(value) and b"\0" not in os.fsencode(value)
-    except (TypeError, UnicodeEncodeError):  # JSON can spell half of a surrogate pair, which no path has
-        return None
-    return path.beside(value) if is_path else None
-
-
-def _sides(_: Location, value: Any) -> tuple[int, int] | None:
-    is_pair = isinstance(value, list) and len(value) == 2 and all(type(side) is int and side >= 1 for side in value)
-    return (value[0], value[1]) if is_pair else None
-
-
 @dataclasses.dataclass(frozen=True, slots=True)
 class PipelineConfig:
     """The section ``data``; None for keys that are absent."""
 
     where: Location  # the file
-    # name of the module that reads the data
-    handler: str | None = _key(lambda _, value: value if isinstance(value, str) else None, "a string")
-    train_filelist: Location | None = _file()  # noqa: RUF009 - a field
-    test_filelist: Location | None = _file()  # noqa: RUF009 - a field
-    batch_size: int | None = _at_least(1)
-    shuffle_buffer: int | None = _at_least(0)  # images among which a random one is chosen; 0 for none
-    reshuffle_each_iteration: bool | None = _key(
-        lambda _, value: value if isinstance(value, bool) else None, "true or false"
-    )
-    num_parallel_readers: int | None = _at_least(0)
-    prefetch_buffer_size: int | None = _at_least(0)  # batches made ahead
-    # height and width of the images that leave the pipeline
-    crop_image_size: tuple[int, int] | None = _key(_sides, "two whole numbers, height and width")
-    num_classes: int | None = _at_least(1)
-    num_channels: int | None = _key(lambda _, value: 3 if value == 3 else None, "3: images are RGB")
+    handler: str | None = None  # name of the module that reads the data
+    train_filelist: Location | None = None
+    test_filelist: Location | None = None
+    batch_size: int | None = None
+    shuffle_buffer: int | None = None  # images among which a random one is chosen; 0 for none
+    reshuffle_each_iteration: bool | None = None
+    num_parallel_readers: int | None = None
+    prefetch_buffer_size: int | None = None  # batches made ahead
+    crop_image_size: tuple[int, int] | None = None  # height and width of the images that leave the pipeline
+    num_classes: int | None = None
+    num_channels: int | None = None
 
     def lists(self) -> dict[Location, str]:
         """Return the split of each list."""
@@ -463,6 +432,34 @@ class PipelineConfig:
         return lists
 
 
+def _is_path(value: Any) -> bool:
+    try:
+        return bool(value) and b"\0" not in os.fsencode(value)
+    except (TypeError, UnicodeEncodeError):  # JSON can spell half of a surrogate pair, which no path has
+        return False
+
+
+def _are_sides(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(type(side) is int and side >= 1 for side in value)
+
+
+_LIST = _is_path, "the path or URL of a list of files"
+_COUNT = lambda value: type(value) is int and value >= 1, "a whole number of at least 1"
+_COUNT_OR_0 = lambda value: type(value) is int and value >= 0, "a whole number of at least 0"
+_KEYS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "handler": (lambda value: isinstance(value, str), "a string"),
+    "train_filelist": _LIST,
+    "test_filelist": _LIST,
+    "batch_size": _COUNT,
+    "shuffle_buffer": _COUNT_OR_0,
+    "reshuffle_each_iteration": (lambda value: isinstance(value, bool), "true or false"),
+    "num_parallel_readers": _COUNT_OR_0,
+    "prefetch_buffer_size": _COUNT_OR_0,
+    "crop_image_size": (_are_sides, "two whole numbers, height and width"),
+    "num_classes": _COUNT,
+    "num_channels": (lambda value: value == 3, "3: images are RGB"),
+}
+"""What the values of the keys must be."""
 _OTHERS = 'a COCO file has a list "images", and a table with a JSON object on each line is called *.jsonl'
 """What another file called ``*.json`` may have been meant to be."""
 
@@ -491,16 +488,16 @@ def read_config(path: Location) -> PipelineConfig:
     if not isinstance(section, dict):
         message = f'{path} has no section "data" with train_filelist and test_filelist'
         raise SourceError(f"{message}; {_OTHERS}", path=str(path))
-    known = {each.name: each.metadata for each in dataclasses.fields(PipelineConfig) if each.metadata}
     values: dict[str, Any] = {}
     for spelled, value in section.items():
-        if (key := _SPELLINGS.get(spelled, spelled)) in known:
-            values[key] = known[key]["take"](path, value)
-            if values[key] is None:
-                raise ConfigError(f"{path}: data.{spelled} is {value!r}; it must be {known[key]['must']}")
-    unknown = sorted(f"data.{key}" for key in section if _SPELLINGS.get(key, key) not in known)
+        if (key := _SPELLINGS.get(spelled, spelled)) in _KEYS:
+            holds, must = _KEYS[key]
+            if not holds(value):
+                raise ConfigError(f"{path}: data.{spelled} is {value!r}; it must be {must}")
+            values[key] = path.beside(value) if holds is _is_path else tuple(value) if holds is _are_sides else value
+    unknown = sorted(f"data.{key}" for key in section if _SPELLINGS.get(key, key) not in _KEYS)
     if unknown:
         message = f"{path}: {' and '.join(unknown)} {'has' if len(unknown) == 1 else 'have'} no effect; correct the"
-        message += f" spelling or remove it; the keys of data that are read: {', '.join(sorted(known))}"
+        message += f" spelling or remove it; the keys of data that are read: {', '.join(sorted(_KEYS))}"
         raise ConfigError(message)
     return PipelineConfig(path, **values)

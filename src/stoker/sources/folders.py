@@ -107,7 +107,9 @@ _FEW, _LOOKED_AT = 4, 1000
 
 
 def list_class_folders(look: Look, layout: Layout) -> Source:
-    _refuse_coco(look)
+    if coco := look.once(find_coco):  # of several files of a split
+        message = f"{look.path} has the images of several COCO files, which are in no folders of classes; give one file"
+        raise SourceError(f"{message}: {' or '.join(str(file.path) for file in coco)}", path=str(look.path))
     refuse_arrays(look, layout.base)
     builder = SourceBuilder(look, layout.base, layout.tops, is_ordered=False)
     builder.skipped.warn(coco_of_classes(look), "COCO files that are not used: {names}; give one to read its boxes")
@@ -339,14 +341,6 @@ def _warn_of_annotations(look: Look, builder: SourceBuilder, splits: dict[str, _
     stems = Counter(name.rpartition(".")[0] for name in files)
     beside = [name for name in files if name.lower().endswith((".txt", ".json")) and stems[name.rpartition(".")[0]] > 1]
     warn(beside, f"not read beside the images of the classes: {{names}}; {CONVERT}")
-
-
-def _refuse_coco(look: Look) -> None:
-    """Refuse a folder with several COCO files of a split, whose folders of images are no classes."""
-    files = look.once(find_coco)
-    if files:
-        message = f"{look.path} has the images of several COCO files, which are in no folders of classes; give one file"
-        raise SourceError(f"{message}: {' or '.join(str(file.path) for file in files)}", path=str(look.path))
 
 
 def _refuse_tables(path: Location, tree: Source) -> None:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _SPLIT_NAMES = ("train", "validation", "val")
+_BESIDE_IMAGES = NOT_CLASSES | {b"Images"}
 _LOOKED_AT = 1000
 
 
@@ -53,8 +54,9 @@ def find_layout(root: Location, without: Location | None = None) -> Layout:
         return Layout(base, (base, *base.parents[1:3]))
     if not _holds_splits(root) and _holds_splits(root / "data"):
         return Layout(root / "data", (root / "data", root))
-    if _is_like_dogs(root, without):
-        return Layout(root / "Images", (root / "Images", root))
+    images = root / "Images"  # of folders, and nothing that could be a class beside it
+    if images.is_dir() and folders_in(images.to_uri()) and not any(_other_folders(root, _BESIDE_IMAGES, without)):
+        return Layout(images, (images, root))
     annotations = {"data": "bounding_boxes", "Images": "Annotation"}.get(root.name)
     if annotations is not None and (root.parent / annotations).is_dir():
         return Layout(root, (root, root.parent))
@@ -66,14 +68,6 @@ def find_layout(root: Location, without: Location | None = None) -> Layout:
 
 def _holds_splits(folder: Location) -> bool:
     return any((folder / name).is_dir() for name in _SPLIT_NAMES)
-
-
-def _is_like_dogs(root: Location, without: Location | None) -> bool:
-    """Return whether there is a folder ``Images`` of folders, and beside it nothing that could be a class."""
-    images = root / "Images"
-    if not images.is_dir() or not folders_in(images.to_uri()):
-        return False
-    return not any(_other_folders(root, NOT_CLASSES | {b"Images"}, without))
 
 
 def _other_folders(folder: Location, known: frozenset[bytes], without: Location | None) -> Iterator[bytes]:
