@@ -72,15 +72,8 @@ def _document(report: BuildForecast) -> dict[str, Any]:
         "withheld": report.is_withheld,
         "duplicates": report.dropped,
         "ignored": tree.ignored,
-        "estimate": {
-            "bytes": estimate.size_bytes,
-            "seconds": round(estimate.seconds, 1),
-            "threads": report.settings.threads,
-            "sampled": estimate.sampled,
-            "rejected": estimate.rejected,
-            "annotation_errors": estimate.annotation_errors,
-            "converted": estimate.converted,
-        },
+        "estimate": output.fields_of(estimate)
+        | {"seconds": round(estimate.seconds, 1), "threads": report.settings.threads},
         "warnings": tree.warnings,
     }
 
