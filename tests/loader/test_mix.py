@@ -100,7 +100,7 @@ def test_a_mix_is_another_dataset_than_its_parts(parts: list[stoker.Dataset]) ->
 @pytest.mark.parametrize(
     ("weights", "more", "message"),
     [
-        ([1], {}, "1 weight for 2 datasets"),
+        ([1], {}, "weights has 1 of 2 numbers"),
         ([1, 0], {}, "each must be a number above 0"),
         ([1, float("nan")], {}, "each must be a number above 0"),
         ([1, "2"], {}, "each must be a number above 0"),

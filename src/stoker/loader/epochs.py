@@ -374,19 +374,17 @@ def _shares(sizes: Sequence[int], mixed: Mix) -> list[int]:
 
 
 def _normalised(weights: Sequence[float], datasets: int) -> tuple[float, ...]:
-    _refuse_single("weights", weights)
-    if len(weights) != datasets:
-        raise ConfigError(
-            f"{format_count(len(weights), 'weight')} for {format_count(datasets, 'dataset')}; give one for each"
-        )
+    _check_count("weights", weights, datasets)
     if not all(isinstance(weight, Real) and 0.0 < weight < float("inf") for weight in weights):
         raise ConfigError(f"weights are {list(weights)}; each must be a number above 0")
     return tuple(weight / sum(weights) for weight in weights)
 
 
-def _refuse_single(name: str, numbers: object) -> None:
+def _check_count(name: str, numbers: Sequence[float], datasets: int) -> None:
     if not hasattr(numbers, "__len__"):
         raise ConfigError(f"{name} is {numbers!r}; give a number for each dataset")
+    if len(numbers) != datasets:
+        raise ConfigError(f"{name} has {len(numbers)} of {datasets} numbers; give one for each dataset")
 
 
 def _check_modes(datasets: Sequence[Dataset]) -> None:
@@ -403,18 +401,14 @@ def _check_modes(datasets: Sequence[Dataset]) -> None:
 
 def _checked_offsets(datasets: Sequence[Dataset], offsets: Sequence[int] | None) -> tuple[int, ...]:
     if offsets is not None:
-        _refuse_single("label_offsets", offsets)
-        if len(offsets) != len(datasets):
-            raise ConfigError(f"label_offsets has {len(offsets)} of {len(datasets)} numbers; give one for each dataset")
+        _check_count("label_offsets", offsets, len(datasets))
         return tuple(check_range("label_offsets", offset, 0, 2**62) for offset in offsets)
     named = [dataset for dataset in datasets if dataset.classes]
     for dataset in named[1:]:
         if [known.name for known in dataset.classes] != [known.name for known in named[0].classes]:
-            message = (
-                f"{dataset.path} and {named[0].path} do not have the same classes, so equal labels differ in meaning"
-            )
-            message += "; open all with labels= of one file that lists all classes, or give label_offsets=, zeros if"
-            raise ConfigError(f"{message} equal labels mean the same")
+            message = f"{dataset.path} and {named[0].path} do not have the same classes, so equal labels differ in"
+            message += " meaning; open all with labels= of one file that lists all classes, or give label_offsets=,"
+            raise ConfigError(f"{message} zeros if equal labels mean the same")
     return (0,) * len(datasets)
 
 
