@@ -1,12 +1,11 @@
 """Where images come from: a source is listed once, in an order that no file system can change.
 
-- ``listing``: tells the kinds of sources apart; start here to add one; ``look``: what they look at
-- ``folders``, ``patterns``, ``image_tables``, ``tars``, ``webdataset``, ``file_lists``,
-  ``url_lists``, ``coco``, ``yolo``, ``voc``, ``mask_folders``, ``parquet``: the kinds
-- ``source``: what a kind is, what it fills in, and the result, which ``listing`` writes and reads as a file; ``items``:
-  its table
+- ``listing``: tells the kinds of sources apart (start here to add one), and saves listings; ``look``: what they see
+- ``folders``, ``patterns``, ``image_tables``, ``tars``, ``webdataset``, ``file_lists``, ``url_lists``, ``coco``,
+  ``yolo``, ``voc``, ``mask_folders``, ``parquet``: the kinds
+- ``source``: what each kind fills in, and the result; ``items``: its table
 - ``reader``: what reads the items of a source; ``parquet_files``: those of Parquet
-- ``boxes``: boxes; ``drawn_masks``: masks
+- ``boxes``: boxes; ``drawn_masks``: masks; ``pixels``: images and masks beside an image
 - ``tables``: rows and columns of tables
 - ``names``, ``split_lists``, ``known_layouts``: what names of files and folders say of splits and classes
 - ``labels``: formats of labels, and ImageNet's 1,000 classes

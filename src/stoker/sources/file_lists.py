@@ -57,7 +57,7 @@ _QUOTED = re.compile(rb'"([^"]+)"(?=[\t,;]|$)')
 """The first cell of a line of CSV, in quotes."""
 
 _MAX_PARENTS = 100
-"""How many folders of classes are looked at for classes that are missing."""
+"""How many folders of class folders are searched for missing classes."""
 _UNDECIDED_LINES = 256
 _UNDECIDED_IN_STORES = 8
 """After how many lines with a separator, none of which is there, a list counts as one without labels."""
@@ -252,7 +252,7 @@ class _FileLists:
     def _refuse_columns(self, line: bytes, where: str) -> None:
         """Refuse a line of which a part is the path of a file: up to a tab, a comma, a semicolon or the last blank.
 
-        Of the paths in stores only the first line that could be one is looked at, which of a table is the first one.
+        In stores only the first such line is checked, which in a table is its first one.
         """
         text = line.strip()
         quoted = _QUOTED.match(text)

@@ -31,7 +31,7 @@ _MAX_LINE_BYTES = 2**16
 _MAX_LIST_BYTES = 2**28
 
 NO_SUCH_FILE = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError)
-"""What a path raises that leads to no file that can be read."""
+"""What reading a path raises if no readable file is there."""
 
 AT_ONCE = 32
 """Requests of a listing that are under way at the same time."""
@@ -43,8 +43,7 @@ _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")
 
 _DATASET_MARKS = frozenset(map(str.encode, (MANIFEST_NAME, JOURNAL_NAME, BUILD_FOLDER)))
-"""What lies directly in a dataset of Stoker's: the first in one that is built, the others in one that is not yet: on
-this machine and in a store."""
+"""Entries of a dataset of Stoker: the first once it is built; the others, on disk and in a store, before that."""
 _MANIFEST_BEGINS = re.compile(rb'\s*\{\s*"format":\s*"stoker-dataset"')
 _HEAD_BYTES = 128
 

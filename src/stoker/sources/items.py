@@ -34,10 +34,10 @@ HELD_ROWS = 2**20
 """Rows of columns that are held in memory."""
 
 HELD_NAME_BYTES = 2**26
-"""Bytes of names that are."""
+"""Bytes of names that are held in memory."""
 
 CHUNK_ROWS = 2**18
-"""Rows of long columns that are dealt with at a time."""
+"""Rows of long columns that are processed at a time."""
 
 _WORD = 8
 _SAMPLED_ROWS, _MAX_CUTS = 2**12, 2**7

@@ -26,6 +26,7 @@ import weakref
 from collections import Counter
 from contextlib import contextmanager
 from itertools import chain
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
@@ -36,7 +37,7 @@ from stoker.progress import progress_of_call
 from stoker.sources.files import MAX_FILE_BYTES, NO_SUCH_FILE, read_file
 from stoker.sources.items import Item, ItemTable, ItemTableBuilder, new_column
 from stoker.sources.reader import ArchiveReader, Extents, numbers_in
-from stoker.storage import Location, SeekableBytes, Staging, from_uri, join, location, lock_alone, make_directory
+from stoker.storage import Location, SeekableBytes, from_uri, join, location, lock_alone, make_directory
 from stoker.strict_json import parse_json
 
 if TYPE_CHECKING:
@@ -422,13 +423,20 @@ def _write(path: Path, source: ParquetFile, columns: Columns, advanced: Callable
     pa, _ = import_pyarrow()
     with _writing_to(path.parent, source.path):
         staged = location(path.parent).stage(path.name)
+
+    def write(data: Any) -> int:
+        with _writing_to(path.parent, source.path):
+            staged.write([bytes(data)])
+        return len(data)
+
+    sink = SimpleNamespace(write=write, flush=lambda: None, closed=False)  # publishing flushes
     try:
         schema, writer, done = None, None, 0
         for table in _tables(source, columns):
             with reported_damage(str(source.path), source.path):
                 schema = schema or table.schema
                 options = pa.ipc.IpcWriteOptions(use_threads=False)
-                writer = writer or pa.ipc.new_file(_Sink(staged, path, source.path), schema, options=options)
+                writer = writer or pa.ipc.new_file(sink, schema, options=options)
                 for batch in table.to_batches():
                     writer.write_batch(batch)
             done += table.num_rows
@@ -439,23 +447,6 @@ def _write(path: Path, source: ParquetFile, columns: Columns, advanced: Callable
         staged.publish()
     finally:
         staged.discard()
-
-
-class _Sink:
-    """A file in the cache, as pyarrow writes to it."""
-
-    closed = False
-
-    def __init__(self, staged: Staging, path: Path, source: Location) -> None:
-        self._staged, self._path, self._source = staged, path, source
-
-    def write(self, data: Any) -> int:
-        with _writing_to(self._path.parent, self._source):
-            self._staged.write([bytes(data)])
-        return len(data)
-
-    def flush(self) -> None:
-        """Do nothing: publishing flushes."""
 
 
 def _tables(source: ParquetFile, columns: Columns) -> Iterator[Any]:

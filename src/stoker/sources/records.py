@@ -70,7 +70,7 @@ _UNREAD, _UNREADABLE = 0, 1
 """The digests of a record that was not read yet, and of one that raises an error."""
 _USUAL_BYTES = 100_000
 _AHEAD = 64
-"""Records of an iterable that are looked at first."""
+"""Records of an iterable that are read ahead, to find out the fields."""
 
 _TEXTS = {
     "string": fields.Text(),

@@ -607,7 +607,7 @@ class SourceBuilder:
 def _classes_beside(parents: Iterable[Location], known: set[bytes]) -> Iterator[bytes]:
     """Yield the names of folders in some others that hold images, as it seems, and are no known classes, sorted.
 
-    A few files of each of the first hundred are looked at, so a warning costs little however many there are.
+    Only a few files of the first hundred are read, so the warning costs little however many there are.
     """
     others: dict[bytes, bytes] = {}
     for parent in parents:

@@ -57,7 +57,7 @@ _TOKEN, _NUMBERED = ["image", "caption"], re.compile(r"(.+\.[A-Za-z]{3,4})#[0-9]
 """The columns of Flickr's captions, which have no names, and what the first one has: ``1.jpg#0``."""
 _WORD_AND_REST = 2
 LOOKED_AT = 1000
-"""The first rows, of which columns tell what they are."""
+"""How many of the first rows decide what the columns are."""
 
 LABEL = "label"
 """The column of the classes."""
@@ -66,10 +66,10 @@ BOXES_AS_JSON = {
     name: f"{name!r} is a field of JSON; docs/how-to/detection.md shows how to read it as boxes"
     for name in ("objects", "boxes")
 }
-"""What is said where these columns have boxes, as the library ``datasets`` and `stoker.export` write them."""
+"""Warnings of columns with boxes, as the library ``datasets`` and `stoker.export` write them."""
 
 SIDES_OF_BOXES = ("bbox", "xmin")
-"""By which of their values such boxes are known."""
+"""Keys by which such boxes are recognised."""
 
 IMAGE_NAME = "_file_name"
 """How names of columns with paths of images end."""
@@ -93,18 +93,18 @@ CAPTION = re.compile("captions?|comments?|descriptions?|raw|sentences?|text", re
 """What columns of captions are called."""
 
 _MOST_ALONE = 20
-"""Of how many labels all may differ."""
+"""Up to how many labels may all differ."""
 
 _FLAG = re.compile(r"(is|has|in)[_ ].*|occluded|truncated|difficult|crowd", re.IGNORECASE)
 """Names of columns of 0 and 1 that are no classes."""
 
 _MISSING = frozenset({"nan", "none", "null", "n/a", "na", "<na>", "#n/a", "nil"})
-"""What programs write where a value is missing."""
+"""What programs write for a missing value."""
 
 _FEWEST_MARKED, _SHOWN_NAMES, _SHOWN_GAPS = 2, 10, 4
 _INT64 = range(-(2**63), 2**63)
 _EXACT = 2**24
-"""Up to which float32 has all whole numbers."""
+"""Up to this, float32 has all whole numbers."""
 
 
 def is_json(path: Location) -> bool:
