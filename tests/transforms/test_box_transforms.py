@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -12,10 +12,13 @@ from hypothesis import strategies as st
 import stoker
 from reference import boxes as twin
 from reference import example, pictures, tfrecord, transform
-from transforms.cases import any_transform
+from small_cases import each
+from transforms.cases import EACH, any_transform, of_image
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from stoker.transforms import Operation
 
 SIDES = st.integers(8, 60)
 EDGE = st.one_of(st.floats(-0.5, 1.5, width=32), st.sampled_from([0.0, 1.0, float("nan"), float("inf")]))
@@ -43,21 +46,9 @@ def open_one(shard_file: Path, extent: tuple, boxes: list, labels: list[int] | N
     return stoker.open(shard_file)
 
 
-@given(extent=st.tuples(SIDES, SIDES), boxes=BOXES, data=st.data(), seed=SEEDS, least=LEAST, named=st.booleans())
-@settings(max_examples=150)
-@pytest.mark.slow
-def test_boxes_are_where_their_pixels_are(
-    shard_file: Path,
-    extent: tuple,
-    boxes: list,
-    data: st.DataObject,
-    seed: int,
-    least: float,
-    *,
-    named: bool,
+def check_boxes(
+    shard_file: Path, extent: tuple, boxes: list, chosen: Any, seed: int, least: float = 0.0, *, named: bool = False
 ) -> None:
-    chosen = data.draw(any_transform(*extent))
-    assume(not isinstance(chosen, stoker.ObjectCrops) or not boxes)  # that crops each object: another sample
     dataset = open_one(shard_file, extent, boxes, list(range(10, 10 + len(boxes))) if named else None)
     output = stoker.BoxOutput(min_visible=least)
     with stoker.Loader(dataset, batch_size=1, transform=chosen, seed=seed, boxes=output, threads=1) as loader:
@@ -76,6 +67,24 @@ def test_boxes_are_where_their_pixels_are(
         assert label == (number + 10 if named else 7)
     assert placed.offsets.tolist() == [0, len(placed.labels)]
     assert placed.corners.dtype == np.float32
+
+
+@given(extent=st.tuples(SIDES, SIDES), boxes=BOXES, data=st.data(), seed=SEEDS, least=LEAST, named=st.booleans())
+@settings(max_examples=150)
+@pytest.mark.slow
+def test_boxes_are_where_their_pixels_are(
+    shard_file: Path, extent: tuple, boxes: list, data: st.DataObject, seed: int, least: float, *, named: bool
+) -> None:
+    chosen = data.draw(any_transform(*extent))
+    assume(not isinstance(chosen, stoker.ObjectCrops) or not boxes)  # that crops each object: another sample
+    check_boxes(shard_file, extent, boxes, chosen, seed, least, named=named)
+
+
+@each("operation", [case for case in EACH if not isinstance(case, stoker.ObjectCrops)])
+def test_boxes_all_over_an_image_show_every_setting(shard_file: Path, operation: Operation) -> None:
+    extent, tiles = (50, 31), [(x / 5, y / 4, (x + 1) / 5, (y + 1) / 4) for x in range(5) for y in range(4)]
+    for seed in range(3):
+        check_boxes(shard_file, extent, tiles, of_image(operation, *extent), seed)
 
 
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=6), st.integers(1, 5))
