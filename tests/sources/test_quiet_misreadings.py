@@ -2,39 +2,55 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import re
 import subprocess
 import tarfile
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from PIL import Image
 
 import stoker
+from reference import pictures
 from stoker.cli.main import main
 from stoker.errors import SourceError, SourceWarning
 from stoker.sources import SourceOptions, list_source
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from stoker.sources import Source
 
 
-def picture(seed: int, mode: str = "RGB") -> bytes:
-    channels = (3,) if mode == "RGB" else ()
-    pixels = np.random.default_rng(seed).integers(0, 256, (24, 32, *channels), np.uint8)
-    out = io.BytesIO()
-    Image.fromarray(pixels).save(out, "PNG" if mode == "L" else "JPEG")
-    return out.getvalue()
+Files = Mapping[str, bytes | str]
 
 
-def write(root: Path, files: Mapping[str, bytes | str]) -> Path:
+@functools.cache
+def picture(seed: int, mode: str = "RGB", orientation: int = 1) -> bytes:
+    pixels = np.random.default_rng(seed).integers(0, 256, (24, 32, 3) if mode == "RGB" else (24, 32), np.uint8)
+    if mode == "mask":
+        pixels = (pixels > 127) * np.uint8(255)
+    how = {"exif": pictures.exif(orientation)} if orientation > 1 else {}
+    return pictures.encode(Image.fromarray(pixels), format="JPEG" if mode == "RGB" else "PNG", **how)
+
+
+def images(pattern: str, count: int) -> dict[str, bytes | str]:
+    """So many images, each with its number in its path."""
+    return {pattern.format(number): picture(number) for number in range(count)}
+
+
+def coco_of(names: list[str]) -> str:
+    images = [{"id": at, "file_name": name, "width": 32, "height": 24} for at, name in enumerate(names)]
+    return json.dumps({"images": images, "annotations": [], "categories": [{"id": 1, "name": "cat"}]})
+
+
+def write(root: Path, files: Files) -> Path:
     for name, content in files.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -42,8 +58,26 @@ def write(root: Path, files: Mapping[str, bytes | str]) -> Path:
     return root
 
 
-def listed(root: Path) -> Source:
-    return list_source(str(root), SourceOptions())
+def listed(root: Path, **options: Any) -> Source:
+    return list_source(str(root), SourceOptions(**options))
+
+
+def refusal(root: Path, **options: Any) -> str:
+    with pytest.raises(SourceError) as caught:
+        listed(root, **options)
+    return str(caught.value)
+
+
+def read_by_name(path: Path, **options: str) -> dict[str, bytes]:
+    source = listed(path, **options)
+    return {item.key: source.load(item, "train").data for item in source.table}
+
+
+def type_in(message: str, until: str = "\n") -> str:
+    """Do what a message says to type, and give what it says after that."""
+    typed, _, rest = message.partition("type: ")[2].partition(until)
+    subprocess.run(["sh", "-c", typed], check=True)
+    return rest
 
 
 @pytest.mark.parametrize("names", [("Mask", "No mask"), ("target", "clutter"), ("face", "mask")])
@@ -68,7 +102,7 @@ def test_two_classes_of_grey_images_are_no_images_and_masks(tmp_path: Path, name
     ],
 )
 def test_an_index_or_a_class_is_no_name_of_an_image(tmp_path: Path, header: str, rows: list[str]) -> None:
-    files = {f"images/{i}.jpg": picture(i) for i in range(8)}
+    files = images("images/{}.jpg", 8)
     root = write(tmp_path, {"train.csv": "\n".join([header, *rows]) + "\n", **files})
     label = "score" if "score" in header else "label"
     train = stoker.open(root, label_column=label)
@@ -80,24 +114,21 @@ def test_an_index_or_a_class_is_no_name_of_an_image(tmp_path: Path, header: str,
 
 def test_rows_of_boxes_are_not_rows_of_images(tmp_path: Path) -> None:
     rows = "".join(f"{i // 2}.jpg,32,24,cat,1,1,9,9\n" for i in range(8))
-    files = {f"images/{i}.jpg": picture(i) for i in range(4)}
+    files = images("images/{}.jpg", 4)
     root = write(tmp_path, {"labels.csv": "filename,width,height,class,xmin,ymin,xmax,ymax\n" + rows, **files})
-    with pytest.raises(SourceError, match="are boxes"):
-        listed(root)
+    assert "are boxes" in refusal(root)
 
 
 def test_flags_are_no_classes(tmp_path: Path) -> None:
     rows = "".join(f"{i}.jpg,{i % 2},{1 - i % 2},{i}.5\n" for i in range(8))
-    files = {f"images/{i}.jpg": picture(i) for i in range(8)}
+    files = images("images/{}.jpg", 8)
     root = write(tmp_path, {"labels.csv": "name,is_train,is_test,score\n" + rows, **files})
-    with pytest.raises(SourceError, match="several columns may have the classes"):
-        listed(root)
+    assert "several columns may have the classes" in refusal(root)
 
 
 def test_keypoints_are_no_polygons(tmp_path: Path) -> None:
     root = write(tmp_path, {"data.yaml": "names: [a]\nkpt_shape: [2, 3]\ntrain: images\n", "images/0.jpg": picture(0)})
-    with pytest.raises(SourceError, match="keypoints"):
-        listed(root)
+    assert "keypoints" in refusal(root)
 
 
 def test_yolo_may_say_valid(tmp_path: Path) -> None:
@@ -117,16 +148,14 @@ def test_yolo_may_say_valid(tmp_path: Path) -> None:
 )
 def test_folders_whose_names_say_nothing_of_classes_are_refused(tmp_path: Path, names: tuple[str, ...]) -> None:
     files = {f"{name}/{i}.jpg": picture(i) for name in names for i in range(3)}
-    with pytest.raises(SourceError, match=r"folders\.txt"):
-        listed(write(tmp_path, files))
+    assert "folders.txt" in refusal(write(tmp_path, files))
 
 
 def test_masks_beside_their_images_are_no_images_of_the_class(tmp_path: Path) -> None:
     names = [
         f"{name}/{name} ({i}){end}.png" for name in ("benign", "normal") for i in range(3) for end in ("", "_mask")
     ]
-    with pytest.raises(SourceError, match="an image and its mask"):
-        listed(write(tmp_path, {name: picture(0, "L") for name in names}))
+    assert "an image and its mask" in refusal(write(tmp_path, {name: picture(0, "L") for name in names}))
 
 
 def test_annotations_beside_flat_images_are_not_passed_over_in_silence(tmp_path: Path) -> None:
@@ -157,8 +186,7 @@ def test_masks_beside_images_are_told_with_a_line_that_parts_them(tmp_path: Path
     if folder == "train/":
         assert "move the masks to a folder masks/ beside images/" in message
         return
-    typed, _, given = message.partition("type: ")[2].partition("; and give ")
-    subprocess.run(typed, shell=True, check=True)
+    given = type_in(message, "; and give ")
     source = listed(root / folder)
     assert given.startswith(str(root / folder))
     assert ([*source.fields], len(source.table)) == (["mask"], 3)
@@ -167,27 +195,16 @@ def test_masks_beside_images_are_told_with_a_line_that_parts_them(tmp_path: Path
 def test_pairs_of_folders_of_other_names_are_told_with_a_line_that_names_them(tmp_path: Path) -> None:
     folders = {"x": "RGB", "y": "L"}
     write(tmp_path, {f"{name}/{i}.png": picture(i, mode) for name, mode in folders.items() for i in range(3)})
-    typed = refusal(tmp_path).partition("if these are masks, type: ")[2].partition("; if its folders")[0]
-    subprocess.run(typed, shell=True, check=True)
+    type_in(refusal(tmp_path).partition("if these are masks, ")[2], "; if its folders")
     source = listed(tmp_path)
     assert ([*source.fields], len(source.table)) == (["mask"], 3)
 
 
 def test_a_folder_called_after_masks_at_its_end_has_masks(tmp_path: Path) -> None:
-    folders = {"Training_Data/{}.jpg": "RGB", "Training_GroundTruth/{}_segmentation.png": "L"}
-    files = {
-        name.format(i): picture(i, "RGB") if mode == "RGB" else grey_of_two_values(i)
-        for name, mode in folders.items()
-        for i in range(3)
-    }
+    folders = {"Training_Data/{}.jpg": "RGB", "Training_GroundTruth/{}_segmentation.png": "mask"}
+    files = {name.format(i): picture(i, mode) for name, mode in folders.items() for i in range(3)}
     source = listed(write(tmp_path, files))
     assert (source.classes, len(source.table)) == ((), 3)
-
-
-def grey_of_two_values(seed: int) -> bytes:
-    out = io.BytesIO()
-    Image.fromarray(np.random.default_rng(seed).integers(0, 2, (24, 32), np.uint8) * 255).save(out, "PNG")
-    return out.getvalue()
 
 
 def test_splits_in_a_folder_alone_in_another_are_splits(tmp_path: Path) -> None:
@@ -211,8 +228,7 @@ def test_tables_in_folders_of_splits_say_the_classes(tmp_path: Path, splits: tup
         f"{i}.jpg,32,24,a,1,1,9,9" for i in range(4)
     )
     write(root, dict.fromkeys(tables, boxes))
-    with pytest.raises(SourceError, match="are boxes"):
-        listed(root)
+    assert "are boxes" in refusal(root)
 
 
 @pytest.mark.parametrize("name", ["images/0.jpg", "0.jpg"])
@@ -246,21 +262,11 @@ def test_a_split_without_annotations_takes_no_boxes_from_the_others(tmp_path: Pa
 def test_train_and_validation_of_voc_share_no_image(
     tmp_path: Path, lists: dict[str, str], train: int, validation: int
 ) -> None:
-    files: dict[str, bytes | str] = {f"JPEGImages/{i}.jpg": picture(i) for i in range(3)}
+    files: dict[str, bytes | str] = images("JPEGImages/{}.jpg", 3)
     files |= {f"Annotations/{i}.xml": ANNOTATION for i in range(3)}
     files |= {f"ImageSets/Main/{name}.txt": "\n".join(text) + "\n" for name, text in lists.items()}
     splits = listed(write(tmp_path, files)).splits
     assert [len(splits.get(name, ())) for name in ("train", "validation")] == [train, validation]
-
-
-def coco_of(names: list[str]) -> str:
-    images = [{"id": at, "file_name": name, "width": 32, "height": 24} for at, name in enumerate(names)]
-    return json.dumps({"images": images, "annotations": [], "categories": [{"id": 1, "name": "cat"}]})
-
-
-def read_by_name(path: Path, **options: str) -> dict[str, bytes]:
-    source = list_source(str(path), SourceOptions(**options))
-    return {item.key: source.load(item, "train").data for item in source.table}
 
 
 @pytest.mark.parametrize("kind", ["result.json", "labels.csv", "metadata.csv"])
@@ -268,7 +274,7 @@ def read_by_name(path: Path, **options: str) -> dict[str, bytes]:
     "names", [r"photos\{}.jpg", "/data/photos/{}.jpg", r"C:\u\photos\{}.jpg", "../x/photos/{}.jpg"]
 )
 def test_paths_of_another_computer_name_the_files_here(kind: str, names: str, tmp_path: Path) -> None:
-    files = {f"photos/{i}.jpg": picture(i) for i in range(6)}
+    files = images("photos/{}.jpg", 6)
     paths = [names.format(i) for i in range(6)]
     column = "file_name" if kind == "metadata.csv" else "path"
     rows = [f"{column},label", *(f"{path},{'ab'[i % 2]}" for i, path in enumerate(paths))]
@@ -280,7 +286,7 @@ def test_paths_of_another_computer_name_no_file_that_is_not_certain(tmp_path: Pa
     paths = ["/u/train/0.jpg", "/u/train/1.jpg", "/u/val/2.jpg", "/v/a/3.jpg", "/v/b/3.jpg"]
     files = {"train/0.jpg": picture(0), "2.jpg": picture(2), "3.jpg": picture(3), "other/0.jpg": picture(4)}
     root = write(tmp_path, {"result.json": coco_of(paths), **files})
-    source = list_source(str(root / "result.json"))
+    source = listed(root / "result.json")
     assert {item.key for item in source.table if item.size_bytes} == {"train/0.jpg"}
     paths = [r"x\0.jpg", r"x\1.jpg"]
     root = write(tmp_path / "b", {"result.json": coco_of(paths), "a/0.jpg": picture(0), "b/0.jpg": picture(0)})
@@ -371,7 +377,7 @@ def test_numbers_that_are_classes_are_reported(
     tmp_path: Path, labels: list[str], classes: dict[str | None, int], warning: str
 ) -> None:
     rows = [{"image": f"{i}.jpg", "label": label} for i, label in enumerate(labels)]
-    files = {f"{i}.jpg": picture(i) for i in range(4)}
+    files = images("{}.jpg", 4)
     text = "image,label\n" + "".join(f"{row['image']},{row['label']}\n" for row in rows)
     source = listed(write(tmp_path, {"train.csv": text, **files}))
     assert Counter(source.classes[item.label].decode() if item.label >= 0 else None for item in source.table) == classes
@@ -385,7 +391,7 @@ def test_a_table_of_any_kind_beside_flat_images_says_their_classes(tmp_path: Pat
     lines = [between.join(row.values()) for row in (dict.fromkeys(rows[0], ""), *rows)]
     lines[0] = between.join(rows[0])
     lines = list(map(json.dumps, rows)) if name.endswith("jsonl") else lines
-    files = {f"{i}.jpg": picture(i) for i in range(4)}
+    files = images("{}.jpg", 4)
     assert listed(write(tmp_path, {name: "\n".join(lines) + "\n", **files})).classes == (b"a", b"b")
 
 
@@ -430,25 +436,19 @@ def test_data_sets_of_yolo_side_by_side_are_not_joined(tmp_path: Path) -> None:
 )
 def test_names_of_class_ids_beside_a_table_are_reported(tmp_path: Path, text: str, *, is_reported: bool) -> None:
     table = "image,label\n" + "".join(f"{i}.jpg,{i % 2}\n" for i in range(4))
-    root = write(tmp_path, {"train.csv": table, "names.json": text, **{f"{i}.jpg": picture(i) for i in range(4)}})
+    root = write(tmp_path, {"train.csv": table, "names.json": text, **images("{}.jpg", 4)})
     hints = [text for text in listed(root).warnings if "names the class ids" in text]
     assert len(hints) == is_reported
     if hints:
         assert hints[0].endswith(f"labels={str(root / 'names.json')!r}")
-        assert list_source(str(root), SourceOptions(labels=str(root / "names.json"))).classes == (b"a", b"b", b"c")
+        assert listed(root, labels=str(root / "names.json")).classes == (b"a", b"b", b"c")
 
 
 def test_boxes_of_yolo_are_counted_by_class(tmp_path: Path) -> None:
     files = {"data.yaml": "names: [a, b, c]\ntrain: images\n", "labels/0.txt": "0 .5 .5 .2 .2\n2 .5 .5 .1 .1\n"}
     files |= {"labels/1.txt": "damaged", "labels/2.txt": "2 .5 .5 .2 .2\n"}
-    root = write(tmp_path, {**files, **{f"images/{i}.jpg": picture(i) for i in range(4)}})
+    root = write(tmp_path, {**files, **images("images/{}.jpg", 4)})
     assert listed(root).box_counts() == {"train": [1, 0, 2]}
-
-
-def refusal(root: Path) -> str:
-    with pytest.raises(SourceError) as caught:
-        listed(root)
-    return str(caught.value)
 
 
 def test_folders_of_patients_are_no_classes(tmp_path: Path) -> None:
@@ -480,7 +480,7 @@ def test_numbers_before_names_are_no_classes(tmp_path: Path) -> None:
 
 def test_columns_of_zeros_and_ones_that_may_say_splits_are_named(tmp_path: Path) -> None:
     rows = [f"{i}.jpg,{'ab'[i % 2]},{i // 6},{i % 3}" for i in range(8)]
-    write(tmp_path, {f"images/{i}.jpg": picture(i) for i in range(8)})
+    write(tmp_path, images("images/{}.jpg", 8))
     for name, is_named in (("is_test", True), ("in_train", True), ("partition", True), ("is_male", False)):
         write(tmp_path, {"data.csv": "\n".join([f"image,label,{name},fold", *rows])})
         message = f"{tmp_path}/data.csv: {name!r} may say the splits, and is a field; to have these, "
@@ -493,11 +493,11 @@ def test_columns_of_zeros_and_ones_that_may_say_splits_are_named(tmp_path: Path)
 def test_a_column_of_words_of_splits_is_told_whatever_it_is_called(column: str, name: str, tmp_path: Path) -> None:
     words = ("train", " Valid", "test")
     rows = "".join(f"{i}.jpg,{'ab'[i % 2]},{words[i % 3]},{words[0]}\n" for i in range(12))
-    files = {f"{i}.jpg": picture(i) for i in range(12)}
+    files = images("{}.jpg", 12)
     write(tmp_path, {name: f"file_name,label,{column},other\n{rows}", **files})
     message = f"{tmp_path / name}: {column!r} may say the splits, and is a field; to have these, give"
     assert [each for each in listed(tmp_path).warnings if "may say" in each] == [f"{message} split_column={column!r}"]
-    source = list_source(str(tmp_path), SourceOptions(split_column=column))
+    source = listed(tmp_path, split_column=column)
     assert {split: len(numbers) for split, numbers in source.splits.items()} == dict.fromkeys(source.splits, 4)
     assert len(source.splits) == 3
     assert not [each for each in source.warnings if "may say" in each]
@@ -516,7 +516,7 @@ def test_a_column_of_splits_in_which_some_rows_have_none_is_told(
     column: str, words: tuple[str, ...], others: str, tmp_path: Path
 ) -> None:
     rows = "".join(f"{i}.jpg,{'ab'[i % 2]},{word}\n" for i, word in enumerate(words))
-    write(tmp_path, {"labels.csv": f"id,label,{column}\n{rows}", **{f"{i}.jpg": picture(i) for i in range(4)}})
+    write(tmp_path, {"labels.csv": f"id,label,{column}\n{rows}", **images("{}.jpg", 4)})
     message = f"{tmp_path}/labels.csv: {column!r} may say the splits, and is a field; to have these, write train, val"
     message += f" or test into a column, in place of {others}, and give split_column='COLUMN'"
     assert message in listed(tmp_path).warnings
@@ -541,12 +541,12 @@ def test_late_rows_that_are_unlike_the_first_are_told(
     write(tmp_path, {name: table, **{file: picture(i) for i, file in enumerate(files)}})
     assert f"after the first 1,000 rows, 'label' has {message}" in refusal(tmp_path)
     if settings is None:
-        source = list_source(str(tmp_path), SourceOptions(label_column=()))
+        source = listed(tmp_path, label_column=())
         assert source.fields["label"] == stoker.fields.Float()
         return
-    source = list_source(str(tmp_path), SourceOptions(label_separator=settings))
+    source = listed(tmp_path, label_separator=settings)
     assert isinstance(source.fields["label"], stoker.fields.Labels)
-    assert late.encode() in list_source(str(tmp_path), SourceOptions(label_separator="none")).classes
+    assert late.encode() in listed(tmp_path, label_separator="none").classes
 
 
 @pytest.mark.parametrize("column", ["split", "caption"])
@@ -557,7 +557,7 @@ def test_columns_of_a_table_that_agrees_with_folders_are_told(column: str, tmp_p
     unread = f"not read: {tmp_path}/t.csv, which names the images; the classes are their folders"
     message = f"{unread}; to have {column!r}, too, give {tmp_path} with label_column='label'"
     assert message in listed(tmp_path).warnings
-    source = list_source(str(tmp_path), SourceOptions(label_column=("label",)))
+    source = listed(tmp_path, label_column=("label",))
     assert (set(source.splits), set(source.fields)) == (
         ({"train", "test"}, set()) if column == "split" else ({"train"}, {"caption"})
     )
@@ -570,9 +570,9 @@ def test_columns_of_a_table_that_agrees_with_folders_are_told(column: str, tmp_p
 
 def test_numbers_to_predict_that_are_followed_by_texts_are_refused(tmp_path: Path) -> None:
     rows = "".join(f"{i % 4}.jpg,{0.5 if i < 1100 else 'cat'}\n" for i in range(1101))
-    write(tmp_path, {"t.csv": f"id,label\n{rows}", **{f"{i}.jpg": picture(i) for i in range(4)}})
+    write(tmp_path, {"t.csv": f"id,label\n{rows}", **images("{}.jpg", 4)})
     assert "after the first 1,000 rows, 'label' has other values than numbers; mend them, or give" in refusal(tmp_path)
-    source = list_source(str(tmp_path), SourceOptions(label_column=()))
+    source = listed(tmp_path, label_column=())
     assert source.fields["label"] == stoker.fields.Text()
 
 
@@ -588,27 +588,27 @@ def test_numbers_to_predict_that_are_followed_by_texts_are_refused(tmp_path: Pat
 )
 def test_cells_that_combine_few_words_are_told(between: str, labels: str, is_told: bool, tmp_path: Path) -> None:
     rows = "".join(f'{i}.jpg,"{label}"\n' for i, label in enumerate(labels.split(";") * 2))
-    write(tmp_path, {"t.csv": f"id,tags\n{rows}", **{f"{i}.jpg": picture(i) for i in range(12)}})
+    write(tmp_path, {"t.csv": f"id,tags\n{rows}", **images("{}.jpg", 12)})
     told = [text for text in listed(tmp_path).warnings if "if they are several" in text]
     assert all(text.endswith(f"give label_separator={between!r}") for text in told)
     assert len(told) == is_told
     if is_told:
-        source = list_source(str(tmp_path), SourceOptions(label_separator=between))
+        source = listed(tmp_path, label_separator=between)
         assert isinstance(source.fields["tags"], stoker.fields.Labels)
 
 
 @pytest.mark.parametrize(("column", "split"), [("is_valid", "validation"), ("in test set", "test")])
 def test_a_column_says_whether_an_image_is_of_a_split(column: str, split: str, tmp_path: Path) -> None:
     """As fastai's: ``is_valid`` is True or False."""
-    write(tmp_path, {f"images/{i}.jpg": picture(i) for i in range(8)})
+    write(tmp_path, images("images/{}.jpg", 8))
     rows = [f"{i}.jpg,{'ab'[i % 2]},{i > 5}" for i in range(8)]
     write(tmp_path, {"data.csv": "\n".join([f"image,label,{column}", *rows])})
-    source = list_source(str(tmp_path), SourceOptions(split_column=column))
+    source = listed(tmp_path, split_column=column)
     assert {name: len(numbers) for name, numbers in source.splits.items()} == {"train": 6, split: 2}
 
 
 def test_boxes_by_their_width_are_no_images(tmp_path: Path) -> None:
-    write(tmp_path, {f"stage_2_train_images/p{i}.jpg": picture(i) for i in range(4)})
+    write(tmp_path, images("stage_2_train_images/p{}.jpg", 4))
     rows = [f"p{i},1,2,3,4,{i % 2}" for i in (0, 0, 1, 2, 3)]
     write(tmp_path, {"stage_2_train_labels.csv": "\n".join(["patientId,x,y,width,height,Target", *rows])})
     assert "are boxes, several of which may belong to one image" in refusal(tmp_path)
@@ -616,7 +616,7 @@ def test_boxes_by_their_width_are_no_images(tmp_path: Path) -> None:
 
 def test_boxes_without_a_header_are_no_images(tmp_path: Path) -> None:
     """As of Keras' RetinaNet, where an image without boxes has empty cells."""
-    write(tmp_path, {f"images/{i}.jpg": picture(i) for i in range(4)})
+    write(tmp_path, images("images/{}.jpg", 4))
     rows = [*(f"images/{i}.jpg,1,2,30.5,40,{'ab'[i % 2]}" for i in (0, 0, 1, 2)), "images/3.jpg,,,,,"]
     write(tmp_path, {"train.csv": "\n".join(rows)})
     assert "are boxes, several of which may belong to one image" in refusal(tmp_path)
@@ -630,9 +630,9 @@ def test_files_beside_folders_of_splits_are_named(tmp_path: Path) -> None:
 
 def test_paths_with_the_name_of_the_folder_of_the_images(tmp_path: Path) -> None:
     """The table lies elsewhere."""
-    write(tmp_path, {f"photos/{i}.jpg": picture(i) for i in range(4)})
+    write(tmp_path, images("photos/{}.jpg", 4))
     write(tmp_path, {"tables/a.csv": "\n".join(["path,label", *(f"photos/{i}.jpg,{'ab'[i % 2]}" for i in range(4))])})
-    source = list_source(str(tmp_path / "tables" / "a.csv"), SourceOptions(image_root=str(tmp_path / "photos")))
+    source = listed(tmp_path / "tables" / "a.csv", image_root=str(tmp_path / "photos"))
     assert [(item.path, item.label) for item in source.table] == [(b"%d.jpg" % i, i % 2) for i in (0, 2, 1, 3)]
 
 
@@ -646,7 +646,7 @@ def test_images_that_are_not_there_are_told_where_they_are_listed(tmp_path: Path
     listing = write(tmp_path / "lists", {"all.txt": paths}) / "all.txt"
     of_lists = f"such as cats/1.jpg, dogs/2.jpg in {tmp_path / 'lists'}{ROOT}"
     assert listed(listing).warnings == (f"{MISSING}: 2 of 2, {of_lists}",)
-    there = list_source(str(listing), SourceOptions(image_root=str(tmp_path / "photos")))
+    there = listed(listing, image_root=str(tmp_path / "photos"))
     assert (there.warnings, there.load(there.table[0], "train").data) == ((), picture(1))
     table = write(tmp_path / "lists", {"metadata.csv": "file_name,label\n" + paths.replace(".jpg", ".jpg,1")})
     assert listed(table).warnings[-1] == f"{MISSING}: 2 of 2, {of_lists}"
@@ -683,7 +683,7 @@ def test_a_table_that_names_no_image_says_where_it_looked(name: str, tmp_path: P
 def test_a_table_alone_is_the_split_in_its_name(name: str, is_given: bool, tmp_path: Path) -> None:
     split = "test" if "test" in name else "validation"
     rows = "".join(f"images/{i}.jpg,{'ab'[i % 2]}\n" for i in range(8))
-    write(tmp_path, {**{f"images/{i}.jpg": picture(i) for i in range(8)}, name: "path,label\n" + rows})
+    write(tmp_path, {**images("images/{}.jpg", 8), name: "path,label\n" + rows})
     source = listed(tmp_path / name if is_given else tmp_path)
     assert {split: len(numbers) for split, numbers in source.splits.items() if len(numbers)} == {split: 8}
     assert f"{tmp_path / name} is the split {split}, by its name" in source.warnings
@@ -692,24 +692,24 @@ def test_a_table_alone_is_the_split_in_its_name(name: str, is_given: bool, tmp_p
 
 
 def test_a_list_of_sound_images_is_no_validation(tmp_path: Path) -> None:
-    write(tmp_path, {**{f"a/{i}.jpg": picture(i) for i in range(3)}, "valid_images.txt": "a/0.jpg\na/2.jpg\n"})
+    write(tmp_path, {**images("a/{}.jpg", 3), "valid_images.txt": "a/0.jpg\na/2.jpg\n"})
     assert [*listed(tmp_path / "valid_images.txt").splits] == ["train"]
 
 
 def test_one_of_several_columns_may_have_minus_one_where_the_others_are_one_hot(tmp_path: Path) -> None:
     rows = [f"{i}.jpg,{i % 2},{1 - i % 2},{i % 3 - 1}" for i in range(6)]
-    write(tmp_path, {**{f"{i}.jpg": picture(i) for i in range(6)}, "t.csv": "\n".join(["file,cat,dog,tone", *rows])})
+    write(tmp_path, {**images("{}.jpg", 6), "t.csv": "\n".join(["file,cat,dog,tone", *rows])})
     source = listed(tmp_path)
     assert ([*source.classes], [*source.fields]) == ([b"cat", b"dog"], ["tone"])
 
 
 def test_marks_of_minus_one_are_asked_for(tmp_path: Path) -> None:
     """CheXpert's: -1 is uncertain, and nothing is not mentioned."""
-    write(tmp_path, {f"p{i}.jpg": picture(i) for i in range(8)})
+    write(tmp_path, images("p{}.jpg", 8))
     rows = [f"p{i}.jpg,{40 + i},{('', '0.0', '1.0', '-1.0')[i % 4]},{('', '1.0')[i % 2]}" for i in range(8)]
     write(tmp_path, {"train.csv": "\n".join(["Path,Age,Edema,No Finding", *rows])})
     assert "'Edema' has '-1.0'; write 0 or 1 in its place, or give label_column='none'" in refusal(tmp_path)
-    source = list_source(str(tmp_path), SourceOptions(label_column="none"))
+    source = listed(tmp_path, label_column="none")
     gaps = "'Edema' has no value in 2 rows, 'No Finding' has no value in 4 rows: nan there"
     assert source.warnings[1:] == (f"{tmp_path / 'train.csv'}: {gaps}",)
 
@@ -721,7 +721,7 @@ def test_splits_in_names_are_told_with_a_line_that_writes_their_lists(between: s
     write(root, {f"{word}{between}{i}.jpg": picture(i) for word in words for i in range(3)})
     (message,) = listed(root).warnings
     assert message.startswith("the names of images begin with test, train, val, and all are train; if these are splits")
-    subprocess.run(message.partition("type: ")[2], shell=True, check=True)
+    type_in(message)
     source = listed(root)
     for word, split in words.items():
         names = {source.table[row].name.decode() for row in source.splits[split].tolist()}
@@ -735,7 +735,7 @@ def test_classes_in_names_are_told_with_a_line_that_writes_them(tmp_path: Path) 
     source = listed(root)
     (message,) = source.label_warnings
     assert message.startswith("the names of images begin with cat, dog, great_cat; if these are classes, type: ")
-    subprocess.run(["sh", "-c", message.partition("type: ")[2]], check=True)
+    type_in(message)
     source = listed(root)
     assert source.classes == (b"cat", b"dog", b"great_cat")
     assert Counter(source.table.labels.tolist()) == {0: 3, 1: 3, 2: 2}
@@ -757,7 +757,7 @@ def test_numbers_at_the_beginning_of_names_are_told_with_a_line_that_writes_them
     (message,) = listed(folder).label_warnings
     told = "the names of images begin with numbers, as 25_0_2_2017010.jpg does; if these are classes, type: "
     assert message.startswith(told)
-    subprocess.run(["sh", "-c", message.removeprefix(told)], check=True)
+    type_in(message)
     source = listed(folder)
     assert sorted(source.table.labels.tolist()) == sorted(ages)
 
@@ -832,7 +832,7 @@ def test_folders_of_the_same_folders_are_told(names: tuple[str, ...], warning: s
         return
     assert warnings[0].startswith(warning.format(tmp_path))
     tmp_path.with_suffix(".txt").write_text("\n".join({name.split("/", 1)[0] for name in names}))
-    assert list_source(str(tmp_path), SourceOptions(labels=str(tmp_path.with_suffix(".txt")))).warnings == ()
+    assert listed(tmp_path, labels=str(tmp_path.with_suffix(".txt"))).warnings == ()
     assert f"type: stoker list '{tmp_path}/*/*/*.jpg' --out inner.txt" in warnings[0]
 
 
@@ -854,7 +854,7 @@ def test_folders_of_views_with_the_same_images_are_told_with_a_line_that_joins_t
     write(tmp_path, {f"{name}/{i}.jpg": picture(10 * at + i) for at, name in enumerate(names) for i in range(3)})
     (message,) = listed(tmp_path).label_warnings
     assert "with images of the same names, such as 0.jpg; if they belong together, type: " in message
-    subprocess.run(["sh", "-c", message.partition("type: ")[2]], check=True)
+    type_in(message)
     assert [*listed(tmp_path).fields] == ["second"]
 
 
@@ -872,8 +872,7 @@ def test_folders_that_say_nothing_are_refused_with_a_line_that_reads_them(
 ) -> None:
     """As of ChestX-ray14, and of FFHQ."""
     message = refusal(write(tmp_path, {f"{name}/{i}.jpg": picture(i) for i, name in enumerate(names)}))
-    typed = message.partition("to read all without classes, type: ")[2].partition("; if its")[0]
-    subprocess.run(["sh", "-c", typed], check=True)
+    type_in(message.partition("to read all without classes, ")[2], "; if its")
     source = listed(tmp_path)
     assert (source.classes, len(source.table)) == ((), 2)
 
@@ -942,10 +941,10 @@ def test_lists_of_videos_are_told(tmp_path: Path) -> None:
 def test_the_example_of_a_column_is_one_called_like_classes(tmp_path: Path) -> None:
     """As of ChestX-ray14."""
     rows = [f"{i}.png,{i // 2},{('Edema|Mass', 'Mass')[i % 2]},PA" for i in range(8)]
-    write(tmp_path, {f"images/{i}.png": picture(i) for i in range(8)})
+    write(tmp_path, images("images/{}.png", 8))
     write(tmp_path, {"data.csv": "\n".join(["Image,Patient,Finding Labels,View", *rows])})
     assert "give image_column='Image' label_column='Finding Labels'" in refusal(tmp_path / "data.csv")
-    source = list_source(str(tmp_path / "data.csv"), SourceOptions(label_column="Finding Labels"))
+    source = listed(tmp_path / "data.csv", label_column="Finding Labels")
     assert "Finding Labels" in source.fields
 
 
@@ -972,7 +971,7 @@ def test_names_of_classes_that_are_not_utf_8_are_refused_with_what_converts_them
     name: str, given: tuple[str, str, str], tmp_path: Path
 ) -> None:
     start, text, problem = given
-    files = {f"images/{i}.jpg": picture(i) for i in range(6)}
+    files = images("images/{}.jpg", 6)
     files |= {f"labels/{i}.txt": b"0 .5 .5 .2 .2\n" for i in range(6) if name in ("classes.txt", "data.yaml")}
     if name == "labelmap.txt":
         files = {f"{folder}/0.png": picture(0, "L") for folder in ("JPEGImages", "SegmentationClass")}
@@ -980,7 +979,7 @@ def test_names_of_classes_that_are_not_utf_8_are_refused_with_what_converts_them
     with pytest.raises(SourceError) as raised:
         listed(tmp_path / start)
     assert f"{problem.replace('{}', str(file))}; " in str(raised.value)
-    subprocess.run(["sh", "-c", str(raised.value).partition("type: ")[2]], check=True)
+    type_in(str(raised.value))
     assert file.read_text() == text
     assert listed(tmp_path / start).classes
 
@@ -988,16 +987,14 @@ def test_names_of_classes_that_are_not_utf_8_are_refused_with_what_converts_them
 def test_a_label_map_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
     root = write(tmp_path / "images", {f"{name}/{i}.jpg": picture(i) for name in NAMES for i in range(2)})
     (tmp_path / "names.txt").write_bytes("\n".join(NAMES).encode("latin-1"))
-    with pytest.raises(SourceError, match="it is not UTF-8 at byte 1; if it is Windows-1252"):
-        list_source(str(root), SourceOptions(labels=str(tmp_path / "names.txt")))
+    assert "it is not UTF-8 at byte 1; if it is Windows-1252" in refusal(root, labels=str(tmp_path / "names.txt"))
     (tmp_path / "texts.txt").write_bytes("".join(f"{name}\tB\xe4r\n" for name in "ab").encode("latin-1"))
     root = write(tmp_path / "photos", {f"{name}/{i}.jpg": picture(i) for name in "ab" for i in range(2)})
-    with pytest.raises(SourceError, match="it is not UTF-8 at byte 3; if it is Windows-1252"):
-        list_source(str(root), SourceOptions(class_names=str(tmp_path / "texts.txt")))
+    assert "it is not UTF-8 at byte 3; if it is Windows-1252" in refusal(root, class_names=str(tmp_path / "texts.txt"))
 
 
 def test_names_of_files_need_not_be_utf_8(tmp_path: Path) -> None:
-    root = write(tmp_path, {f"{i}.jpg": picture(i) for i in range(4)})
+    root = write(tmp_path, images("{}.jpg", 4))
     for i in range(4):
         (root / f"{i}.jpg").rename(root / f"\udce4{i}.jpg")
     (root / "list.txt").write_bytes(b"".join(b"\xe4%d.jpg,%s\n" % (i, (b"a", b"b")[i % 2]) for i in range(4)))
@@ -1011,21 +1008,16 @@ def test_metadata_that_is_not_utf_8_is_told_beside_folders(tmp_path: Path) -> No
     (warning,) = [each for each in listed(root).warnings if "not used: line" in each]
     told = f"{root}/metadata.jsonl is not used: line 1 of {root}/metadata.jsonl: it is not UTF-8 at byte 35; if it is"
     assert warning.startswith(told)
-    subprocess.run(["sh", "-c", warning.partition("type: ")[2]], check=True)
+    type_in(warning)
     with pytest.warns(stoker.errors.SourceWarning):
         assert "text" in stoker.open(root).fields
 
 
-def of_orientation(orientation: int, seed: int = 0) -> bytes:
-    exif, out = Image.Exif(), io.BytesIO()
-    exif[0x112] = orientation
-    Image.open(io.BytesIO(picture(seed))).save(out, "JPEG", exif=exif)
-    return out.getvalue()
-
-
 @pytest.mark.parametrize("orientation", [1, 6])
 def test_boxes_of_yolo_of_images_that_exif_turns_are_told(orientation: int, tmp_path: Path) -> None:
-    files: dict[str, bytes | str] = {f"images/{i}.jpg": of_orientation(orientation if i == 7 else 1) for i in range(8)}
+    files: dict[str, bytes | str] = {
+        f"images/{i}.jpg": picture(0, orientation=orientation if i == 7 else 1) for i in range(8)
+    }
     files |= {f"labels/{i}.txt": "0 .5 .5 .2 .4\n" for i in range(8)} | {"images/8.jpg": b"", "classes.txt": "a"}
     write(tmp_path, files)
     told = [each for each in listed(tmp_path).warnings if "EXIF" in each]
@@ -1047,8 +1039,7 @@ def test_yolo_lists_may_have_paths_of_windows(tmp_path: Path) -> None:
         (warning,) = [each for each in source.warnings if "another computer" in each]
         assert f"6 paths of another computer, read as files here: {start}a\\0.jpg is images/a/0.jpg" in warning
     write(tmp_path, {"train.txt": "images\\a\\9.jpg\n"})
-    with pytest.raises(SourceError, match="is no file in"):
-        listed(tmp_path)
+    assert "is no file in" in refusal(tmp_path)
 
 
 def test_names_of_classes_in_webdatasets_are_refused_with_a_line_that_reads_them(tmp_path: Path) -> None:
@@ -1071,20 +1062,18 @@ def test_names_of_classes_in_webdatasets_are_refused_with_a_line_that_reads_them
 
 def test_only_what_is_not_read_of_a_list_of_a_split_is_told(tmp_path: Path) -> None:
     rows = "".join(f"A_{i} {1 + i % 2} 2 2\n" for i in range(4))
-    root = write(tmp_path, {"trainval.txt": rows, **{f"A_{i}.jpg": picture(i) for i in range(6)}})
-    source = list_source(str(root), SourceOptions(label_column=("column_2",)))
+    root = write(tmp_path, {"trainval.txt": rows, **images("A_{}.jpg", 6)})
+    source = listed(root, label_column=("column_2",))
     assert [each for each in source.warnings if "what follows" in each] == []
     assert [name for name, _ in source.fields.items()] == ["column_3", "column_4"]
     write(tmp_path, {"labels.csv": "image,kind\n" + "".join(f"A_{i}.jpg,{i % 2}\n" for i in range(6))})
     message = f"what follows the names in {root}/trainval.txt is not read, as in line 1: 1 2 2"
-    assert message in list_source(str(root), SourceOptions(image_column="image")).warnings
+    assert message in listed(root, image_column="image").warnings
 
 
 def test_tables_of_pandas_and_of_images_in_several_folders_are_told_as_they_are(tmp_path: Path) -> None:
     rows = "".join(f"{i},{i}.jpg,{'ab'[i % 2]},{i % 3}\n" for i in range(8))
-    root = write(
-        tmp_path / "own", {"t.csv": f",image,species,fold\n{rows}", **{f"{i}.jpg": picture(i) for i in range(8)}}
-    )
+    root = write(tmp_path / "own", {"t.csv": f",image,species,fold\n{rows}", **images("{}.jpg", 8)})
     assert "may have the classes (species, fold); for example" in refusal(root)
     root = tmp_path / "folders"
     write(root, {f"train_images/{'blast' if i % 2 else 'normal'}/{i}.jpg": picture(i) for i in range(8)})
@@ -1105,23 +1094,21 @@ def test_a_table_above_the_folder_of_the_splits_has_the_classes(tmp_path: Path, 
 
 def test_the_folder_to_give_is_that_with_the_table(tmp_path: Path) -> None:
     files = {f"ds/ds/{split}/{i}.jpg": picture(i) for i, split in enumerate(("train", "test"))}
-    with pytest.raises(SourceError, match=re.escape(f"give {tmp_path / 'ds'};")):
-        listed(write(tmp_path, {"ds/train.csv": "id,breed\n0.jpg,cat\n", **files}))
+    assert f"give {tmp_path / 'ds'};" in refusal(write(tmp_path, {"ds/train.csv": "id,breed\n0.jpg,cat\n", **files}))
 
 
 def test_a_table_beside_images_of_dogs_is_asked_for(tmp_path: Path) -> None:
     files = {f"Images/{'a' if i < 3 else 'b'}/{i}.jpg": picture(i) for i in range(6)}
     rows = "".join(f"{i}.jpg,{'cat' if i % 2 else 'dog'}\n" for i in range(6))
     write(tmp_path, {"labels.csv": "id,breed\n" + rows, **files})
-    with pytest.raises(SourceError, match=re.escape(f"give {tmp_path} with label_column='breed'")):
-        listed(tmp_path)
+    assert f"give {tmp_path} with label_column='breed'" in refusal(tmp_path)
     with pytest.warns(SourceWarning, match="the classes are 'breed'"):
         assert [each.name for each in stoker.open(tmp_path, label_column="breed").classes] == ["cat", "dog"]
 
 
 def test_run_lengths_are_no_classes(tmp_path: Path) -> None:
     rows = "".join(f"{i}.jpg,{'' if i % 2 else '1 3 10 5'}\n" for i in range(6))
-    write(tmp_path, {f"train/{i}.jpg": picture(i) for i in range(6)} | {"train.csv": "ImageId,EncodedPixels\n" + rows})
+    write(tmp_path, images("train/{}.jpg", 6) | {"train.csv": "ImageId,EncodedPixels\n" + rows})
     with pytest.warns(SourceWarning) as caught:
         train = stoker.open(tmp_path)
     assert any("'EncodedPixels' seems to have masks as run lengths" in str(each.message) for each in caught)
@@ -1133,8 +1120,7 @@ def test_words_behind_the_numbers_of_images_may_be_classes(tmp_path: Path) -> No
     write(tmp_path, {f"{i}_{('frog', 'cat')[i % 2]}.jpg": picture(i) for i in range(6)})
     with pytest.warns(SourceWarning, match="the names of images end with cat, frog; if these are classes") as caught:
         stoker.open(tmp_path)
-    typed = next(str(each.message).partition("type: ")[2] for each in caught if "end with" in str(each.message))
-    subprocess.run(typed, shell=True, check=True)
+    type_in(next(str(each.message) for each in caught if "end with" in str(each.message)))
     assert [each.name for each in stoker.open(tmp_path).classes] == ["cat", "frog"]
 
 
@@ -1142,8 +1128,7 @@ def test_a_copy_of_the_classes_among_them_is_no_class(tmp_path: Path) -> None:
     root = tmp_path / "cells"
     for number, folder in enumerate(("", "cells/")):
         write(root, {f"{folder}{name}/{i}.png": picture(10 * number + i) for name in ("A", "Z") for i in range(3)})
-    with pytest.raises(SourceError, match=re.escape(f"{root / 'cells'} with the folders in it that lie beside it")):
-        listed(root)
+    assert f"{root / 'cells'} with the folders in it that lie beside it" in refusal(root)
 
 
 def test_of_several_tables_the_one_without_boxes_is_read_and_the_others_are_told(tmp_path: Path) -> None:
@@ -1152,7 +1137,7 @@ def test_of_several_tables_the_one_without_boxes_is_read_and_the_others_are_told
         "attr.csv": "image_id,Male,Young\n" + "".join(f"{i}.jpg,{(-1, 1)[i % 2]},1\n" for i in range(8)),
         "partition.csv": "image_id,partition\n" + "".join(f"{i}.jpg,{i // 3}\n" for i in range(8)),
     }
-    write(tmp_path, {f"img_align/{i}.jpg": picture(i) for i in range(8)} | tables)
+    write(tmp_path, images("img_align/{}.jpg", 8) | tables)
     with pytest.warns(SourceWarning) as caught:
         train = stoker.open(tmp_path)
     assert any("though they name the images: bbox.csv, partition.csv" in str(each.message) for each in caught)
@@ -1161,7 +1146,7 @@ def test_of_several_tables_the_one_without_boxes_is_read_and_the_others_are_told
 
 def test_boxes_of_images_without_endings_are_told(tmp_path: Path) -> None:
     rows = "".join(f'{i}a,40,"[1.0, 2.0, 3.0, 4.0]",usask\n' for i in range(6) for _ in range(3))
-    files = {f"train/{i}a.jpg": picture(i) for i in range(6)}
+    files = images("train/{}a.jpg", 6)
     with pytest.raises(SourceError, match=r"the rows of .*train.csv are boxes, several of which"):
         listed(write(tmp_path, {"train.csv": "image_id,width,bbox,source\n" + rows, **files}))
 
@@ -1175,8 +1160,7 @@ def test_folders_with_a_split_among_their_words_are_read_as_the_message_says(
     files = {f"{folder}/{c}/{i}.jpg": picture(i) for folder in (train, test) for c in ("bay", "sea") for i in range(2)}
     with pytest.raises(SourceError, match="to read them as splits, type: ") as caught:
         listed(write(tmp_path, files))
-    typed, _, rest = str(caught.value).partition("type: ")[2].partition("; and give ")
-    subprocess.run(typed, shell=True, check=True)
+    rest = type_in(str(caught.value), "; and give ")
     source = listed(tmp_path / "splits")
     assert rest.startswith(f"{tmp_path / 'splits'};")
     assert {split: len(rows) for split, rows in source.splits.items()} == {"train": 4, "test": 4}
@@ -1185,7 +1169,7 @@ def test_folders_with_a_split_among_their_words_are_read_as_the_message_says(
 
 def test_a_list_of_classes_is_no_table_of_images_beside_one_of_boxes(tmp_path: Path) -> None:
     boxes = "".join(f"train/{i}.jpg,1,2,30,20,{name}\n" for i in range(4) for name in ("cat", "dog"))
-    files = {f"train/{i}.jpg": picture(i) for i in range(4)}
+    files = images("train/{}.jpg", 4)
     write(tmp_path, {"annotations.csv": boxes, "classes.csv": "cat,0\ndog,1\n", **files})
     with pytest.raises(SourceError, match=r"the rows of .*annotations.csv are boxes"):
         listed(tmp_path)
@@ -1194,9 +1178,8 @@ def test_a_list_of_classes_is_no_table_of_images_beside_one_of_boxes(tmp_path: P
 @pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")
 def test_a_list_of_mxnet_is_a_table(tmp_path: Path) -> None:
     rows = "".join(f"{i}\t{i % 2}.000000\timg/{i}.jpg\n" for i in range(8))
-    write(tmp_path, {"train.lst": rows, **{f"img/{i}.jpg": picture(i) for i in range(8)}})
-    with pytest.raises(SourceError, match="give image_column='column_3' label_column='column_2', or"):
-        listed(tmp_path)
+    write(tmp_path, {"train.lst": rows, **images("img/{}.jpg", 8)})
+    assert "give image_column='column_3' label_column='column_2', or" in refusal(tmp_path)
     train = stoker.open(tmp_path / "train.lst", image_column="column_3", label_column="column_2")
     assert train.labels.tolist() == [0, 1] * 4
 
@@ -1204,7 +1187,7 @@ def test_a_list_of_mxnet_is_a_table(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")
 def test_a_table_of_paths_in_parquet_has_the_classes(tmp_path: Path) -> None:
     parquet, pa = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
-    write(tmp_path, {f"img/{i}.jpg": picture(i) for i in range(6)})
+    write(tmp_path, images("img/{}.jpg", 6))
     names = [f"img/{i}.jpg" for i in range(6)]
     parquet.write_table(pa.table({"image_path": names, "cls": ["cat", "dog"] * 3}), tmp_path / "train.parquet")
     train = stoker.open(tmp_path)
@@ -1214,7 +1197,7 @@ def test_a_table_of_paths_in_parquet_has_the_classes(tmp_path: Path) -> None:
 
 def test_a_column_of_few_repeated_names_may_have_the_classes(tmp_path: Path) -> None:
     rows = "".join(f"{i}.jpg,{('ape', 'bee')[i % 2]},photo {i}\n" for i in range(6))
-    files = {f"{i}.jpg": picture(i) for i in range(6)}
+    files = images("{}.jpg", 6)
     write(tmp_path, {"metadata.csv": "file_name,species,text\n" + rows, **files})
     with pytest.warns(
         SourceWarning, match="'species' may have the classes, and is a field; to have these, give label_"
@@ -1246,16 +1229,16 @@ def test_a_table_with_other_endings_than_the_files_is_refused(tmp_path: Path) ->
 @pytest.mark.parametrize("cell", ["\"['cat', 'dog']\"", '"[0, 1]"', "['cat' 'dog']", "{cat}"])
 def test_lists_written_as_text_are_no_names_of_classes(tmp_path: Path, cell: str) -> None:
     rows = "".join(f"{i}.jpg,{cell}\n" for i in range(6))
-    write(tmp_path, {f"images/{i}.jpg": picture(i) for i in range(6)} | {"train.csv": "file,label\n" + rows})
+    write(tmp_path, images("images/{}.jpg", 6) | {"train.csv": "file,label\n" + rows})
     with pytest.raises(SourceError, match=r"'label' has lists written as text, such as .*; write what is in them with"):
         listed(tmp_path)
-    tree = list_source(str(tmp_path), SourceOptions(label_column=()))
+    tree = listed(tmp_path, label_column=())
     assert (tree.classes, [*tree.fields]) == ((), ["label"])
 
 
 def test_words_for_missing_labels_are_told_where_they_are_classes(tmp_path: Path) -> None:
     rows = "".join(f"{i}.jpg,{('cat', 'NaN', 'None')[i % 3]}\n" for i in range(6))
-    write(tmp_path, {f"images/{i}.jpg": picture(i) for i in range(6)} | {"train.csv": "file,label\n" + rows})
+    write(tmp_path, images("images/{}.jpg", 6) | {"train.csv": "file,label\n" + rows})
     tree = listed(tmp_path)
     assert tree.classes == (b"NaN", b"None", b"cat")
     assert any("'NaN', 'None' are taken for names of classes; a cell without" in text for text in tree.warnings)
