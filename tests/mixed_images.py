@@ -67,15 +67,6 @@ def class_of(number: int) -> int:
     return number % len(CLASSES)
 
 
-def whole(data: bytes) -> np.ndarray:
-    """The pixels of a file that Stoker gives: those of Pillow, but for grey of 16 bits."""
-    with Image.open(io.BytesIO(data)) as image:
-        if image.mode.startswith("I"):
-            grey = np.rint(np.asarray(image, np.float64) / 257).astype(np.uint8)
-            return np.stack([grey] * 3, axis=-1)
-        return np.asarray(image.convert("RGB"))
-
-
 def write_folder(root: Path, files: Mapping[str, bytes] = FILES) -> Path:
     """Write files into folders of their classes."""
     for number, (name, data) in enumerate(files.items()):

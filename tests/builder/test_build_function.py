@@ -5,10 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import multiprocessing
-import os
-import pty
 import re
-import sys
 import threading
 import time
 import warnings
@@ -32,6 +29,7 @@ from stoker.errors import (
     SourceWarning,
     TooManyRejectsError,
 )
+from terminals import at_terminal
 
 OF_THE_COMMAND = {"help", "json", "quiet", "verbose", "ask"}
 """Options that say how the command prints and asks."""
@@ -267,18 +265,8 @@ stoker.build(sys.argv[1], sys.argv[2])
 
 @pytest.mark.parametrize(("quick", "shows"), [("0", True), ("60", False)])
 def test_a_terminal_has_a_bar_when_it_takes_longer(source: Path, tmp_path: Path, quick: str, shows: bool) -> None:
-    child, terminal = pty.fork()
-    if child == 0:
-        os.environ.update(TERM="xterm", COLUMNS="100", PYTHONPATH=os.pathsep.join(sys.path))
-        os.execv(sys.executable, [sys.executable, "-c", PROGRAM, str(source), str(tmp_path / "out"), quick])
-    shown = b""
-    try:
-        while data := os.read(terminal, 4096):
-            shown += data
-    except OSError:  # the other side has gone
-        pass
-    os.close(terminal)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, shown
+    code, shown = at_terminal("-c", PROGRAM, source, tmp_path / "out", quick)
+    assert code == 0, shown
     assert (b"28 of 28" in shown, b"building" in shown) == (shows, shows), shown
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import pty
 import subprocess
 import sys
 import warnings
@@ -18,6 +16,7 @@ from stoker.cli.main import COMMANDS, main
 from stoker.cli.output import EXIT_CODES
 from stoker.errors import SourceError
 from stoker.format import read_manifest
+from terminals import at_terminal
 
 
 def test_every_command_is_known_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
@@ -190,20 +189,9 @@ def test_options_may_stand_between_source_and_destination(tmp_path: Path, capsys
 
 
 def test_the_end_of_input_is_not_an_answer(tmp_path: Path) -> None:
-    child, terminal = pty.fork()
-    if child == 0:
-        os.chdir(tmp_path)
-        words = [sys.executable, "-m", "stoker.cli.main", "build", "--ask"]
-        os.execv(words[0], words)
-    shown = b""
-    try:
-        while part := os.read(terminal, 4096):
-            shown += part
-            if shown.endswith(b"ImageNet data dir: "):
-                os.write(terminal, b"\x04")
-    except OSError:  # the terminal is gone with the process
-        pass
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2, shown.decode()
+    answers = {b"ImageNet data dir: ": b"\x04"}
+    code, shown = at_terminal("-m", "stoker.cli.main", "build", "--ask", answers=answers, folder=tmp_path)
+    assert code == 2, shown.decode()
     assert b"'ImageNet data dir' was not answered; set the environment variable DATA_DIR" in shown
     assert b"Traceback" not in shown
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pty
 import sys
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ import pytest
 
 from stoker.cli.main import main
 from stoker.format.manifest import read_manifest
+from terminals import at_terminal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -82,18 +82,9 @@ def test_standard_input_without_answers(
 
 def test_a_person_answers_and_enter_means_what_is_offered(photos: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    child, terminal = pty.fork()
-    if child == 0:
-        words = [sys.executable, "-m", "stoker.cli.main", "build", "--ask", "--num-images", "4"]
-        os.execv(words[0], words)
-    os.write(terminal, f"{photos}\n{out}\n\n30\n\n\n".encode())
-    shown = b""
-    try:
-        while part := os.read(terminal, 4096):
-            shown += part
-    except OSError:  # the terminal is gone with the process
-        pass
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, shown.decode()
+    answers = {b"ImageNet data dir: ": f"{photos}\n{out}\n\n30\n\n\n".encode()}
+    code, shown = at_terminal("-m", "stoker.cli.main", "build", "--ask", "--num-images", 4, answers=answers)
+    assert code == 0, shown.decode()
     assert b"Resize images to one size [Y]" in shown
     recipe = read_manifest(out).recipe
     assert (recipe["resize"], recipe["encode"]) == ("exact:352x30", "jpeg:90:420")

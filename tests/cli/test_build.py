@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import pty
 import resource
 import signal
 import subprocess
@@ -23,6 +22,7 @@ from builder.trees import write_tree
 from stoker.builder import estimate
 from stoker.cli.main import main
 from stoker.loader import open_dataset
+from terminals import at_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -372,18 +372,12 @@ def test_a_closed_pipe_gives_no_traceback(source: Path) -> None:
     assert process.returncode == 1
 
 
-@pytest.mark.parametrize(("no_color", "coloured"), [(None, True), ("1", False)])
-def test_colours_only_on_a_terminal_and_not_with_no_color(source: Path, no_color: str | None, coloured: bool) -> None:
-    outer, inner = pty.openpty()
-    environment = {key: value for key, value in os.environ.items() if key != "NO_COLOR"} | {"TERM": "xterm-256color"}
-    if no_color is not None:
-        environment["NO_COLOR"] = no_color
-    subprocess.run([*COMMAND, "plan", str(source)], stdout=inner, env=environment, check=True, timeout=60)
-    os.close(inner)
-    written = os.read(outer, 65536)
-    os.close(outer)
-    assert b"12 items" in written
-    assert (b"\x1b[" in written) == coloured
+@pytest.mark.parametrize(("no_color", "coloured"), [("", True), ("1", False)])
+def test_colours_only_on_a_terminal_and_not_with_no_color(source: Path, no_color: str, coloured: bool) -> None:
+    code, shown = at_terminal(*COMMAND[1:], "plan", source, TERM="xterm-256color", NO_COLOR=no_color)
+    assert code == 0
+    assert b"12 items" in shown
+    assert (b"\x1b[" in shown) == coloured
 
 
 BY_LENGTH = "about 128.0 MB each; --shards or --shard-size changes that"

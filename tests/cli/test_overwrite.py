@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import pty
 import shutil
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +12,7 @@ from builder.trees import write_tree
 from stoker.builder import destination as destinations
 from stoker.cli.main import main
 from stoker.format import read_manifest
+from terminals import at_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -179,17 +177,7 @@ def test_an_overwrite_that_is_killed_anywhere_is_finished_by_the_same_command(
 def test_a_person_is_asked(source: Path, tmp_path: Path, answer: str, code: int) -> None:
     out = tmp_path / "out"
     assert build(source, out, *OLD) == 0
-    child, terminal = pty.fork()
-    if child == 0:
-        words = [sys.executable, "-m", "stoker", "build", str(source), str(out), *NEW, "--overwrite"]
-        os.execv(words[0], words)
-    shown = b""
-    try:
-        while part := os.read(terminal, 4096):
-            shown += part
-            if shown.endswith(b"[y/N] "):
-                os.write(terminal, f"{answer}\n".encode())
-    except OSError:  # the terminal is gone with the process
-        pass
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == code, shown.decode()
+    answers = {b"[y/N] ": f"{answer}\n".encode()}
+    ended, shown = at_terminal("-m", "stoker", "build", source, out, *NEW, "--overwrite", answers=answers)
+    assert ended == code, shown.decode()
     assert len(read_manifest(out).splits["train"].shards) == (2 if code == 0 else 4)

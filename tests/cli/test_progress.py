@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import pty
 import re
-import sys
 from typing import TYPE_CHECKING
 
 from stoker import progress
 from stoker.progress import ProgressDisplay, shown_progress
+from terminals import at_terminal
 
 if TYPE_CHECKING:
     import pytest
@@ -58,18 +56,8 @@ def test_the_end_is_always_shown_and_a_text_cannot_control_the_terminal(capsys: 
 
 
 def test_a_bar_on_a_terminal() -> None:
-    child, terminal = pty.fork()
-    if child == 0:
-        os.environ.update(TERM="xterm", COLUMNS="100", PYTHONPATH=os.pathsep.join(sys.path))
-        os.execv(sys.executable, [sys.executable, "-c", PROGRAM])
-    shown = b""
-    try:
-        while data := os.read(terminal, 4096):
-            shown += data
-    except OSError:  # the other side has gone
-        pass
-    os.close(terminal)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, shown
+    code, shown = at_terminal("-c", PROGRAM)
+    assert code == 0, shown
     text = shown.decode()
     assert "building" in text
     assert "5 of 5" in text

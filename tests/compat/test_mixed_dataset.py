@@ -15,7 +15,8 @@ import pytest
 from PIL import Image
 
 import stoker
-from mixed_images import COUNTS, FILES, class_of, whole, write_folder
+from mixed_images import COUNTS, FILES, class_of, write_folder
+from reference import pictures
 from stoker.cli.main import main
 from stoker.format import read_manifest
 from stoker.inspect import verify_dataset
@@ -75,7 +76,7 @@ def test_records_hold_the_bytes_that_can_be_kept_and_the_pixels_of_all(built: Pa
         name = name_of(sample)
         assert sample.label == LABELS[name]
         assert (sample.encoded == FILES[name]) == (name.endswith(KEPT) and name != "cmyk.jpg"), name
-        assert (sample.decode() == whole(FILES[name])).all(), name
+        assert (sample.decode() == pictures.whole(FILES[name])).all(), name
 
 
 def by_tensorflow(data: bytes, name: bytes) -> np.ndarray:
@@ -104,6 +105,6 @@ def test_tensorflow_reads_the_same_images_labels_and_counts(built: Path) -> None
                 by_tensorflow(record["image/encoded"], record["image/format"])
         else:
             pixels = by_tensorflow(record["image/encoded"], record["image/format"])
-            assert (pixels == whole(FILES[name])).all(), name
+            assert (pixels == pictures.whole(FILES[name])).all(), name
     assert sorted(seen) == NAMES
     assert Counter(kind.lower() for kind in seen.values()) == STORED

@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import pty
-import select
 import signal
 import subprocess
 import sys
@@ -20,6 +18,7 @@ from download.faulty_server import FaultyServer, remote
 from stoker.cli import download as command
 from stoker.cli.main import main
 from stoker.download.catalogue import AccountNames, RemoteDataset
+from terminals import at_terminal
 
 KEY = "s3cret-of-ada"
 SECRETS = (KEY, base64.b64encode(f"ada:{KEY}".encode()).decode())
@@ -154,43 +153,17 @@ def test_without_a_terminal_no_question_is_asked(
     assert "set IMAGENET_OUT_DIR" in error
 
 
-def typed(terminal: int, answers: dict[bytes, bytes]) -> bytes:
-    """Read what a terminal shows until its end; type an answer whenever a question has appeared."""
-    shown = b""
-    left = dict(answers)
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        if not select.select([terminal], [], [], 1)[0]:
-            continue
-        try:
-            data = os.read(terminal, 4096)
-        except OSError:  # how Linux says that the other side has gone
-            break
-        if not data:
-            break
-        shown += data
-        for question in [question for question in left if question in shown]:
-            time.sleep(0.2)  # the echo is switched off after the question is shown, and switching throws away input
-            os.write(terminal, left.pop(question))
-    return shown
-
-
 @pytest.mark.slow
 def test_a_person_is_asked_and_what_is_typed_is_not_shown(tmp_path: Path, server: FaultyServer, body: bytes) -> None:
     server.always = wants_account
-    child, terminal = pty.fork()
-    if child == 0:
-        os.environ.update(no_proxy="*", NO_COLOR="1", TERM="dumb")
-        program = words(body, "--url", server.url)
-        os.execv(program[0], program)
+    program = words(body, "--url", server.url)[1:]
     answers = {
         b"directory to download to: ": bytes(tmp_path / "out") + b"\n",
         b"user name: ": b"ada\n",
         b"access key (not shown): ": KEY.encode() + b"\n",
     }
-    shown = typed(terminal, answers)
-    os.close(terminal)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, shown
+    code, shown = at_terminal(*program, answers=answers, no_proxy="*", NO_COLOR="1", TERM="dumb")
+    assert code == 0, shown
     assert (tmp_path / "out/a.tar").read_bytes() == body
     assert b"ada" in shown
     assert all(secret.encode() not in shown for secret in SECRETS)

@@ -5,13 +5,11 @@ By hand, for longer: ``PYTHONPATH=tests python -m hostile.image_mutations png|we
 
 from __future__ import annotations
 
-import io
 import re
 import struct
 import sys
 import tempfile
 import time
-import warnings
 import zlib
 from collections import Counter
 from itertools import pairwise
@@ -254,17 +252,6 @@ STRICTER = (
 """Why the core refuses a PNG that Pillow shows."""
 
 
-def by_pillow(data: bytes) -> NDArray[np.uint8]:
-    """The whole first frame as Pillow's convert("RGB") gives it; of 16-bit grey, round(value / 257)."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        with Image.open(io.BytesIO(data)) as image:
-            if image.mode.startswith("I"):
-                grey = np.rint(np.asarray(image, np.float64) / 257).astype(np.uint8)
-                return np.stack([grey] * 3, axis=-1)
-            return np.asarray(image.convert("RGB"))
-
-
 def bare_png(data: bytes) -> bytes:
     """The header, the palette and the first run of data chunks, and nothing else."""
     chunks = png_chunks(data)
@@ -286,7 +273,7 @@ def bare_webp(data: bytes) -> bytes:
 
 def bare_by_pillow(data: bytes) -> NDArray[np.uint8]:
     """What Pillow shows of the file without its metadata and its further frames."""
-    return by_pillow(bare_png(data) if data.startswith(MAGIC) else bare_webp(data))
+    return pictures.whole(bare_png(data) if data.startswith(MAGIC) else bare_webp(data))
 
 
 def same(first: NDArray[np.uint8] | None, second: NDArray[np.uint8] | None) -> bool:
@@ -318,7 +305,7 @@ def difference(data: bytes) -> str | None:
         return f"a check and a decode have two verdicts: {refused}"
     if refused and data.startswith(MAGIC) and any(re.search(reason, refused[0]) for reason in STRICTER):
         return None
-    if same(pixels, pixels_or_none(by_pillow, data)) or same(pixels, pixels_or_none(bare_by_pillow, data)):
+    if same(pixels, pixels_or_none(pictures.whole, data)) or same(pixels, pixels_or_none(bare_by_pillow, data)):
         return None
     return f"Pillow shows it: {refused[0]}" if refused else "Pillow refuses it, or shows other pixels"
 

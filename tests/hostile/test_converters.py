@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from hostile.image_mutations import by_pillow, png_seeds, webp_seeds
+from hostile.image_mutations import png_seeds, webp_seeds
 from loader.test_image_files import FILES, engine, file_set
 from reference import pictures
 from stoker import _native
@@ -88,7 +88,7 @@ def test_the_others_are_decoded(case: str, tmp_path: Path) -> None:
                 if row % 3 == 1:
                     assert (images[row] == 77).all()
                 else:
-                    shown = Image.fromarray(by_pillow(data[row])).resize((16, 16), Image.Resampling.BILINEAR)
+                    shown = Image.fromarray(pictures.whole(data[row])).resize((16, 16), Image.Resampling.BILINEAR)
                     assert (images[row] == np.asarray(shown)).all()
         assert failed == 12
     finally:

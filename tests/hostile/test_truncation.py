@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import stoker
-from hostile.image_mutations import by_pillow, pixels_or_none, png_seeds, webp_seeds
+from hostile.image_mutations import pixels_or_none, png_seeds, webp_seeds
 from loader.shards import payload
 from reference import pictures, tfrecord
 from stoker import _native
@@ -52,7 +52,7 @@ def refused(look: Callable[[bytes], object], data: bytes) -> bool:
 @pytest.mark.slow
 def test_a_cut_is_refused_or_takes_no_pixels(name: str) -> None:
     data = seeds()[name]
-    whole = by_pillow(data)
+    whole = pictures.whole(data)
     looks = [_native.check_image, lambda cut: convert(cut, Recipe(check="decode"))]
     accepted = []
     for size in range(len(data) + 1):
@@ -67,7 +67,7 @@ def test_a_cut_is_refused_or_takes_no_pixels(name: str) -> None:
             continue
         accepted.append(size)
         assert (_native.decode_image(cut) == whole).all(), size
-        shown = pixels_or_none(by_pillow, cut)
+        shown = pixels_or_none(pictures.whole, cut)
         assert shown is None or (shown == whole).all(), size
     assert accepted == list(range(accepted[0], len(data) + 1))
 

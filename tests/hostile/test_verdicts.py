@@ -358,13 +358,7 @@ def load(path: Path, shown: object, **settings: object) -> tuple[dict[str, str],
 def pillow(data: bytes) -> Image.Image | None:
     """The image, if it is one to Pillow; grey of 16 bits as Stoker makes 8 of it."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            with Image.open(io.BytesIO(data)) as image:
-                if image.mode.startswith("I"):
-                    grey = np.rint(np.asarray(image, np.float64) / 257).astype(np.uint8)
-                    return Image.fromarray(np.stack([grey] * 3, axis=-1))
-                return image.convert("RGB")
+        return Image.fromarray(pictures.whole(data))
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
         return None
 

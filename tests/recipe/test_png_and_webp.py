@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import struct
 import zlib
 from typing import TYPE_CHECKING
@@ -24,22 +23,12 @@ from stoker.recipe.recipe import Recipe
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
 
 WIDTH, HEIGHT = 16, 12
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Palette images with Transparency:UserWarning"),
     pytest.mark.decodes("png", "webp"),
 ]
-
-
-def by_pillow(data: bytes) -> NDArray[np.uint8]:
-    """The whole image as Pillow's convert("RGB") gives it; of 16-bit grey, round(value / 257)."""
-    with Image.open(io.BytesIO(data)) as image:
-        if image.mode.startswith("I"):
-            grey = np.rint(np.asarray(image, np.float64) / 257).astype(np.uint8)
-            return np.stack([grey] * 3, axis=-1)
-        return np.asarray(image.convert("RGB"))
 
 
 def webp(width: int, height: int, seed: int = 0, mode: str = "RGB", **options: object) -> bytes:
@@ -49,7 +38,7 @@ def webp(width: int, height: int, seed: int = 0, mode: str = "RGB", **options: o
 
 
 def check_regions(data: bytes, seed: int) -> None:
-    whole = by_pillow(data)
+    whole = pictures.whole(data)
     assert (_native.decode_image(data) == whole).all()
     rng = np.random.default_rng(seed)
     height, width = whole.shape[:2]
@@ -102,7 +91,7 @@ def test_of_an_animation_the_first_frame_is_shown() -> None:
 def test_what_is_built_is_what_pillow_decodes(kind: str) -> None:
     data = png(20, 14, 6) if kind == "png" else webp(20, 14, mode="RGBA")
     stored = convert(data, Recipe(encode=parse_encode("raw")))
-    assert stored.data == by_pillow(data).tobytes()
+    assert stored.data == pictures.whole(data).tobytes()
     assert stored.storing.converted == kind
 
 
@@ -194,8 +183,8 @@ def verdict(decode: Callable[[bytes], object], data: bytes) -> bool:
 @each("case", AGREED)
 def test_the_verdict_is_that_of_pillow(case: str) -> None:
     data = AGREED[case]
-    if verdict(by_pillow, data):
-        assert (_native.decode_image(data) == by_pillow(data)).all()
+    if verdict(pictures.whole, data):
+        assert (_native.decode_image(data) == pictures.whole(data)).all()
         check(data, Recipe())
         return
     whole = Recipe(check="entropy")
@@ -207,7 +196,7 @@ def test_the_verdict_is_that_of_pillow(case: str) -> None:
 @each("case", [*STRICTER, *LENIENT])
 def test_where_the_verdict_is_another(case: str) -> None:
     data = {**STRICTER, **LENIENT}[case]
-    assert verdict(by_pillow, data) == (case in STRICTER)
+    assert verdict(pictures.whole, data) == (case in STRICTER)
     assert verdict(_native.decode_image, data) == verdict(_native.check_image, data) == (case in LENIENT)
     if case in LENIENT:
         assert (_native.decode_image(data) == _native.decode_image(AGREED["as it should be"])).all()
@@ -219,7 +208,7 @@ def test_a_png_cut_anywhere_in_its_data_is_refused(interlaced: bool) -> None:
     for size in range(len(data)):
         refused = not verdict(_native.decode_image, data[:size])
         assert refused == (size < len(data) - len(END)), size
-        assert refused or verdict(by_pillow, data[:size]), size
+        assert refused or verdict(pictures.whole, data[:size]), size
 
 
 @pytest.mark.parametrize("options", [{}, {"lossless": True}, {"mode": "RGBA"}], ids=str)
@@ -230,10 +219,10 @@ def test_damage_in_a_webp_has_the_verdict_of_pillow(options: dict) -> None:
     for at in range(0, len(data), 3):
         damaged = bytearray(data)
         damaged[at] ^= 1 << at % 8
-        shown = verdict(by_pillow, bytes(damaged))
+        shown = verdict(pictures.whole, bytes(damaged))
         assert verdict(_native.decode_image, bytes(damaged)) == shown, at
         if shown:
-            assert (_native.decode_image(bytes(damaged)) == by_pillow(bytes(damaged))).all(), at
+            assert (_native.decode_image(bytes(damaged)) == pictures.whole(bytes(damaged))).all(), at
 
 
 def test_a_crop_of_a_png_does_not_see_damage_below_itself() -> None:

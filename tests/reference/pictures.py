@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import io
+import warnings
 
 import numpy as np
 from PIL import Image
@@ -36,6 +37,17 @@ def jpeg(width: int, height: int, seed: int = 0, mode: str = "RGB", **options: o
 def rgb(data: bytes) -> Image.Image:
     """The whole image as Pillow decodes it."""
     return Image.open(io.BytesIO(data)).convert("RGB")
+
+
+def whole(data: bytes) -> np.ndarray:
+    """The pixels that Stoker gives of a file: those of Pillow, and round(value / 257) of grey of 16 bits."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with Image.open(io.BytesIO(data)) as image:
+            if image.mode.startswith("I"):
+                grey = np.rint(np.asarray(image, np.float64) / 257).astype(np.uint8)
+                return np.stack([grey] * 3, axis=-1)
+            return np.asarray(image.convert("RGB"))
 
 
 def exif(orientation: int) -> bytes:

@@ -6,10 +6,15 @@ import io
 import struct
 import tarfile
 import zlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from PIL import Image
+
+from reference import pictures
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from stoker.sources import Source
@@ -59,6 +64,27 @@ def xml(
     )
     head = f"<folder>{folder}</folder><filename>{filename}</filename>"
     return f"<annotation>{head}<size><width>{size[0]}</width><height>{size[1]}</height></size>{items}</annotation>"
+
+
+def picture(number: int, kind: str = "JPEG") -> bytes:
+    """A small image of noise."""
+    pixels = np.random.default_rng(number).integers(0, 255, (6, 8, 3), dtype=np.uint8)
+    return pictures.encode(Image.fromarray(pixels), format=kind)
+
+
+def write_table(path: Path, rows: Sequence[dict[str, Any]] | Mapping[str, Any]) -> Path:
+    """Write a table as pandas does."""
+    import pandas as pd  # noqa: PLC0415
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    frame = pd.DataFrame(rows)
+    if path.suffix == ".jsonl":
+        frame.to_json(path, orient="records", lines=True)
+    elif path.suffix == ".parquet":
+        frame.to_parquet(path, index=False)
+    else:
+        frame.to_csv(path, index=False, sep="\t" if path.suffix == ".tsv" else ",")
+    return path
 
 
 def tar_bytes(members: Mapping[str, bytes | None], kind: int = tarfile.GNU_FORMAT) -> bytes:

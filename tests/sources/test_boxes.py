@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from sources.making import xml
 from stoker.errors import SourceError
 from stoker.sources import SourceOptions, list_source, read_boxes
 from stoker.types import Box
@@ -14,15 +15,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 CLASSES = frozenset({b"n01", b"n02"})
-
-
-def xml(*objects: tuple[str, str, str, str, str], size: tuple[str, str] = ("200", "100")) -> str:
-    items = "".join(
-        f"<object><name>{name}</name><bndbox><xmin>{x0}</xmin><ymin>{y0}</ymin><xmax>{x1}</xmax><ymax>{y1}</ymax>"
-        "</bndbox></object>"
-        for name, x0, y0, x1, y1 in objects
-    )
-    return f"<annotation><size><width>{size[0]}</width><height>{size[1]}</height></size>{items}</annotation>"
 
 
 def boxes_of(tmp_path: Path, text: str) -> list[Box]:

@@ -15,13 +15,12 @@ import pytest
 from PIL import Image
 
 import stoker
-from sources.making import fill, listed
+from sources.making import fill, listed, write_table
 from stoker import fields
 from stoker.errors import SourceError, SourceWarning, TooManyRejectsError
 from stoker.sources import SourceOptions, list_source
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from stoker.sources import Source
@@ -54,19 +53,6 @@ KINDS = {
     "weight": fields.Float(),
     "zip": fields.Text(),
 }
-
-
-def write_table(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
-    """Write a table as pandas does."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    frame = pd.DataFrame(rows)
-    if path.suffix == ".jsonl":
-        frame.to_json(path, orient="records", lines=True)
-    elif path.suffix == ".parquet":
-        frame.to_parquet(path, index=False)
-    else:
-        frame.to_csv(path, index=False, sep="\t" if path.suffix == ".tsv" else ",")
-    return path
 
 
 def write_images(root: Path, *names: str) -> Path:

@@ -19,6 +19,7 @@ from PIL import Image
 from pyarrow import parquet
 
 import stoker
+from sources.making import picture
 from stoker import fields
 from stoker.cli.main import main
 from stoker.errors import ConfigError, SourceError, SourceWarning, StokerError, TooManyRejectsError
@@ -34,13 +35,6 @@ if TYPE_CHECKING:
 
 NAMES = ["cat", "dog", "eel"]
 ROWS = 11
-
-
-def picture(number: int, kind: str = "JPEG") -> bytes:
-    buffer = io.BytesIO()
-    pixels = np.random.default_rng(number).integers(0, 255, (6, 8, 3), dtype=np.uint8)
-    Image.fromarray(pixels).save(buffer, kind)
-    return buffer.getvalue()
 
 
 def mask(number: int) -> bytes:

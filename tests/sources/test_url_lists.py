@@ -21,6 +21,7 @@ import pytest
 from PIL import Image
 
 import stoker
+from sources.making import write_table
 from sources.photo_server import REASONS, serving
 from stoker import fields
 from stoker.builder import convert
@@ -74,19 +75,11 @@ def rows_of(server: PhotoServer) -> list[dict[str, Any]]:
 
 
 def write_list(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
-    """Write a list as pandas does."""
-    frame = pd.DataFrame(rows)
+    """Write a list as pandas does, or of URLs alone."""
     if path.suffix == ".txt":
-        frame["url"].to_csv(path, index=False, header=False)
-    elif path.suffix == ".parquet":
-        frame.to_parquet(path, index=False)
-    elif path.suffix == ".jsonl":
-        frame.to_json(path, orient="records", lines=True)
-    elif path.suffix == ".parquet":
-        frame.to_parquet(path, index=False)
-    else:
-        frame.to_csv(path, index=False, sep="\t" if path.suffix == ".tsv" else ",")
-    return path
+        pd.DataFrame(rows)["url"].to_csv(path, index=False, header=False)
+        return path
+    return write_table(path, rows)
 
 
 def loop(rows: Sequence[dict[str, Any]]) -> dict[str, bytes]:
@@ -197,14 +190,7 @@ def test_a_row_may_lack_any_value_but_its_url(tmp_path: Path, server: PhotoServe
         "ok": pd.array([True, None, False, True], dtype="boolean"),
         "all": pd.array([long] * 4, dtype="Int64"),
     }
-    frame = pd.DataFrame(columns)
-    path = tmp_path / name
-    if path.suffix == ".jsonl":
-        frame.to_json(path, orient="records", lines=True)
-    elif path.suffix == ".parquet":
-        frame.to_parquet(path, index=False)
-    else:
-        frame.to_csv(path, index=False, sep="\t" if path.suffix == ".tsv" else ",")
+    path = write_table(tmp_path / name, columns)
     with pytest.warns(stoker.errors.SourceWarning, match="has no value in . rows?: (nan|empty) there"):
         report = stoker.build(path, tmp_path / "out", progress=False)
     assert (report.manifest.records, report.manifest.rejects) == (4, 0)

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import stoker
-from sources.making import content, tar_bytes, tar_of
+from sources.making import content, picture, tar_bytes, tar_of
 from stoker import fields
 from stoker.cli.main import main
 from stoker.errors import SourceError, TooManyRejectsError
@@ -34,13 +34,6 @@ if TYPE_CHECKING:
 
 CLASSES, SAMPLES = 3, 11
 A = {"a.jpg": content("a.jpg"), "a.cls": b"0"}
-
-
-def picture(number: int, kind: str = "JPEG") -> bytes:
-    buffer = io.BytesIO()
-    pixels = np.random.default_rng(number).integers(0, 255, (6, 8, 3), dtype=np.uint8)
-    Image.fromarray(pixels).save(buffer, kind)
-    return buffer.getvalue()
 
 
 def write_shards(root: Path, **extra: Any) -> Path:
