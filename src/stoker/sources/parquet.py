@@ -262,6 +262,14 @@ def _field(name: str, kind: Any, feature: Any) -> Field | None:
         return _plain_field(kind)
 
 
+def field_of_feature(name: str, kind: Any, spec: Any) -> Field | None:
+    """Return the field of a feature of ``datasets``, given its type in Arrow; None where the first record tells it."""
+    field, form = _field(name, kind, spec), spec.get("_type") if isinstance(spec, dict) else None
+    is_nested = isinstance(field, Array) and len(field.shape) > 1 and form not in _ARRAYS
+    is_other_file = field is not None and field.is_image and form != "Image"  # as of sounds
+    return None if field == Json() or is_nested or is_other_file else field
+
+
 def _plain_field(kind: Any) -> Field | None:
     if _is(kind, "dictionary"):
         kind = kind.value_type

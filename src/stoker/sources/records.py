@@ -44,6 +44,7 @@ from stoker.sources.items import (
     new_column,
     row_range,
 )
+from stoker.sources.parquet import field_of_feature
 from stoker.sources.reader import Extents, IndexedReader, Latency, Reader, SourceImage
 from stoker.sources.source import Source
 from stoker.sources.tables import find_label
@@ -71,13 +72,6 @@ _UNREAD, _UNREADABLE = 0, 1
 _USUAL_BYTES = 100_000
 _AHEAD = 64
 """Records of an iterable that are read ahead, to find out the fields."""
-
-_TEXTS = {
-    "string": fields.Text(),
-    "large_string": fields.Text(),
-    "binary": fields.Bytes(),
-    "large_binary": fields.Bytes(),
-}
 
 
 def as_record(record: object) -> Mapping[str, Any]:
@@ -975,9 +969,9 @@ def open_datasets(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def find_fields(records: Any, first: Mapping[str, Any]) -> dict[str, Field]:
     """Return what the fields of records are: as their library says, otherwise as the first record tells."""
-    declared = getattr(records, "features", None)
-    features = declared if isinstance(declared, Mapping) else {}
-    known = {name: _of_feature(feature) for name, feature in features.items()}
+    features: Any = getattr(records, "features", None)
+    schema: Any = getattr(features, "arrow_schema", ())
+    known = {each.name: field_of_feature(each.name, each.type, features.to_dict()[each.name]) for each in schema}
     stated = {name: _named(name, field, features[name]) for name, field in known.items() if field is not None}
     record_fields = stated | fields.infer({name: value for name, value in first.items() if name not in stated})
     if isinstance(record_fields.get("label"), fields.Label) and (names := _names_of_classes(records)):
@@ -1023,35 +1017,6 @@ def _named(name: str, field: Field, feature: Any) -> Field:
     if image is not None and field in (fields.Image(), fields.Text(), fields.Bytes()):
         return image
     return fields.Boxes() if name == "boxes" and isinstance(field, fields.Array) else field
-
-
-def _of_feature(feature: Any) -> Field | None:
-    """Return the field that a feature of ``datasets`` stands for; None where the first record tells it."""
-    kind = type(feature).__name__
-    if kind == "ClassLabel":
-        return fields.Label(list(feature.names))
-    if kind == "Image":
-        return fields.Image()
-    if kind == "Value":
-        dtype = str(feature.dtype)
-        if dtype.startswith(("int", "uint", "bool")):
-            return fields.Int(dtype)
-        return _TEXTS.get(dtype) or (fields.Float() if dtype.startswith("float") else None)
-    if kind in ("Array2D", "Array3D", "Array4D", "Array5D"):
-        return fields.Array(str(feature.dtype), tuple(feature.shape))
-    return _of_list(feature)
-
-
-def _of_list(feature: Any) -> Field | None:
-    inner: Any = getattr(feature, "feature", None)
-    if type(inner).__name__ == "ClassLabel":
-        return fields.Labels(list(inner.names))
-    if type(inner).__name__ == "Value" and str(inner.dtype) in ("string", "large_string"):
-        return fields.Json("list[str]")
-    if type(inner).__name__ == "Value" and str(inner.dtype).startswith(("int", "uint", "float", "bool")):
-        length = getattr(feature, "length", -1)
-        return fields.Array(str(inner.dtype), (length if length > 0 else None,))
-    return None
 
 
 def stated_images(records: Any, name: str) -> list[tuple[bytes, int | None]] | None:
