@@ -93,13 +93,6 @@ def read_annotation(path: bytes) -> bytes | None:
         raise SourceError(f"cannot read the annotation: {error.strerror or error}", path=os.fsdecode(path)) from error
 
 
-def read_web(url: bytes) -> bytes:
-    """Return what a web server sends for a URL; see `stoker.storage.read_url`."""
-    from stoker.storage import read_url  # noqa: PLC0415 - takes a tenth of a second, and most sources do without
-
-    return read_url(url)
-
-
 def read_slice(path: bytes, offset: int, size: int) -> bytes:
     """Return ``size`` bytes of a file from ``offset`` on."""
     if size > MAX_FILE_BYTES:

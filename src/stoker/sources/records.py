@@ -32,7 +32,7 @@ from stoker.config import format_some, full_split_name
 from stoker.errors import ConfigError, SourceError, StokerError, StorageError
 from stoker.forks import PerProcess
 from stoker.order import random_sample
-from stoker.sources.files import NO_SUCH_FILE, in_order, read_file, read_web
+from stoker.sources.files import NO_SUCH_FILE, in_order, read_file
 from stoker.sources.items import (
     SPLITS,
     GrowingBlobs,
@@ -48,7 +48,7 @@ from stoker.sources.parquet import field_of_feature
 from stoker.sources.reader import Extents, IndexedReader, Latency, Reader, SourceImage
 from stoker.sources.source import Source
 from stoker.sources.tables import find_label
-from stoker.storage import from_uri, is_web, without_signature
+from stoker.storage import from_uri, is_web, read_url, without_signature
 from stoker.types import MAX_CLASSES, Box, Field, Progress
 
 if TYPE_CHECKING:
@@ -257,7 +257,7 @@ def read_image(name: str, value: Any) -> tuple[Any, bytes]:
         uri = os.fsencode(value)
         unsigned = without_signature(uri)
         try:
-            return (read_web if is_web(uri) else read_file)(uri), unsigned[unsigned.rfind(b"/") + 1 :]
+            return (read_url if is_web(uri) else read_file)(uri), unsigned[unsigned.rfind(b"/") + 1 :]
         except NO_SUCH_FILE as error:
             raise SourceError(f"field {name!r}: {os.fsdecode(unsigned)}: {error.strerror or error}") from error
     if isinstance(value, np.ndarray) or fields.is_pil_image(value):

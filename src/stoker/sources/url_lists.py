@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from stoker.config import format_count
 from stoker.errors import SourceError
-from stoker.sources.files import numbered_lines, read_web
+from stoker.sources.files import numbered_lines
 from stoker.sources.items import Group, GrowingColumn, Item, repeats_in
 from stoker.sources.parquet import has_images
 from stoker.sources.parquet_files import PARQUET_SUFFIX
@@ -25,7 +25,7 @@ from stoker.sources.reader import FileReader
 from stoker.sources.source import Source, SourceBuilder
 from stoker.sources.tables import TableRows, damaged, find_classes_of, table_rows
 from stoker.sources.tar_format import may_be_tar
-from stoker.storage import Location, is_web, without_signature
+from stoker.storage import Location, is_web, read_url, without_signature
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -143,7 +143,7 @@ class UrlReader(FileReader):
         return ()
 
     def image(self, item: Item) -> bytes:
-        return read_web(item.path)
+        return read_url(item.path)
 
 
 def _url_column(paths: Sequence[Location]) -> str:

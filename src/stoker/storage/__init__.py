@@ -5,8 +5,6 @@ Code above this package does not know which client speaks to which store, nor wh
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from stoker.storage.copies import (
     LocalCopy,
     SeekableBytes,
@@ -51,14 +49,9 @@ from stoker.storage.pools import check_stacks, new_pool, stop_waiting_when, stop
 from stoker.storage.retrying import RetryingStore
 from stoker.storage.stores import Given, given, without_signature
 
-if TYPE_CHECKING:
-    from stoker.storage.web import read_url
 
+def read_url(url: bytes) -> bytes:
+    """Return what a web server sends for a URL; see `stoker.storage.web.read_url`."""
+    from stoker.storage import web  # noqa: PLC0415 - takes a tenth of a second, and most programs do without
 
-def __getattr__(name: str) -> object:
-    """Import what needs aiohttp when it is asked for: most programs read nothing from web servers."""
-    if name != "read_url":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from stoker.storage.web import read_url  # noqa: PLC0415 - takes a tenth of a second
-
-    return read_url
+    return web.read_url(url)
