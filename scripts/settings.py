@@ -31,7 +31,7 @@ _MARKED = re.compile(
 )
 
 
-_TAKEN = {"PathOrUrl": ("str", "LocationLike"), "Names": ("tuple[str, ...]", "str | Sequence[str]")}
+_TAKEN = {"path_or_url": ("str", "LocationLike"), "names": ("tuple[str, ...]", "str | Sequence[str]")}
 """What functions take where a setting keeps something else, by the note that says so."""
 
 
@@ -83,7 +83,8 @@ def declared(path: str) -> list[Declared]:
         assert isinstance(field.annotation.slice, ast.Tuple)
         kind, *notes = field.annotation.slice.elts
         texts = [note.value for note in notes if isinstance(note, ast.Constant) and isinstance(note.value, str)]
-        names = {note.func.id for note in notes if isinstance(note, ast.Call) and isinstance(note.func, ast.Name)}
+        called = [note.func if isinstance(note, ast.Call) else note for note in notes]
+        names = {note.id for note in called if isinstance(note, ast.Name)}
         default = None if field.value is None else ast.get_source_segment(source, field.value)
         spelled = ast.get_source_segment(source, kind) or ""
         for note, (kept, taken) in _TAKEN.items():

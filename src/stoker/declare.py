@@ -40,26 +40,18 @@ class Instance:
     known: str = ""  # what messages call these. Default: by their names
 
 
-@dataclass(frozen=True, slots=True)
-class PathOrUrl:
-    """The setting is a path or a URL, which is kept as text; functions take any ``LocationLike``."""
-
-    def __call__(self, shown: str, value: Any) -> str:
-        """Return it as text."""
-        if isinstance(value, (list, tuple, dict)):
-            raise ConfigError(f"{shown} is {without_address(value)}; it must be the path or the URL of a file")
-        return str(value)
+def path_or_url(shown: str, value: Any) -> str:
+    """Return a path or a URL as text; functions take any ``LocationLike``."""
+    if isinstance(value, (list, tuple, dict)):
+        raise ConfigError(f"{shown} is {without_address(value)}; it must be the path or the URL of a file")
+    return str(value)
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
-    """The setting is a tuple of names; functions take a sequence of them, or a text with commas between them."""
-
-    def __call__(self, _shown: str, value: Any) -> tuple[str, ...]:
-        """Return them as a tuple, which ``none`` leaves empty."""
-        return (
-            tuple(map(str, value)) if not isinstance(value, str) else () if value == "none" else tuple(value.split(","))
-        )
+def names(_shown: str, value: Any) -> tuple[str, ...]:
+    """Return names as a tuple; functions take a sequence, or a text with commas between them, or ``none``."""
+    if not isinstance(value, str):
+        return tuple(map(str, value))
+    return () if value == "none" else tuple(value.split(","))
 
 
 @dataclass(frozen=True, slots=True)

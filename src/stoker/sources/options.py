@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
 from stoker.config import check_choice, option
-from stoker.declare import Command, Instance, Names, PathOrUrl, Settings, declared
+from stoker.declare import Command, Instance, Settings, declared, names, path_or_url
 from stoker.sources.labels import BUNDLED_LIST
 from stoker.storage import is_web, location
 
@@ -28,13 +28,13 @@ class SourceOptions(Settings):
 
     labels: Annotated[
         str | None,
-        PathOrUrl(),
+        path_or_url,
         Command("source", "FILE"),
         'List of the classes in the order of their labels, or ``"imagenet"``: its 1,000. Default: folders, sorted.',
     ] = None
     validation_labels: Annotated[
         str | None,
-        PathOrUrl(),
+        path_or_url,
         Command("source", "FILE"),
         "Classes of flat validation images: a list, or ImageNet's devkit. Default: searched for.",
     ] = None
@@ -46,13 +46,13 @@ class SourceOptions(Settings):
     ] = None
     class_names: Annotated[
         str | None,
-        PathOrUrl(),
+        path_or_url,
         Command("source", "FILE"),
         "List with a text for each class: class, tab and text on each line. Default: imagenet_metadata.txt.",
     ] = None
     boxes: Annotated[
         str | None,
-        PathOrUrl(),
+        path_or_url,
         Command("source", "PATH"),
         "Annotations: folder or tar of XML files, or CSV. Default: searched for.",
     ] = None
@@ -71,7 +71,7 @@ class SourceOptions(Settings):
     ] = None
     label_column: Annotated[
         tuple[str, ...] | None,
-        Names(),
+        names,
         Command("source", "NAMES"),
         'Column of the classes or of numbers to predict; several, with commas, of 0 and 1; ``"none"``. Default: found.',
     ] = None
@@ -89,7 +89,7 @@ class SourceOptions(Settings):
     ] = None
     columns: Annotated[
         tuple[str, ...] | None,
-        Names(),
+        names,
         Command("source", "NAMES"),
         'Which other columns of a table become fields, with commas between them; ``"none"``. Default: all.',
     ] = None
@@ -101,7 +101,7 @@ class SourceOptions(Settings):
     ] = None
     image_root: Annotated[
         str | None,
-        PathOrUrl(),
+        path_or_url,
         Command("source", "FOLDER"),
         "Folder that the names of images in a table, a list or a COCO file are relative to. Default: found.",
     ] = None
@@ -123,5 +123,5 @@ class SourceOptions(Settings):
         return dataclasses.replace(self, **changed)
 
     def _paths(self) -> dict[str, str]:
-        paths = {each.name: getattr(self, each.name) for each in declared(SourceOptions) if PathOrUrl() in each.notes}
+        paths = {each.name: getattr(self, each.name) for each in declared(SourceOptions) if path_or_url in each.notes}
         return {name: path for name, path in paths.items() if path not in (None, BUNDLED_LIST)}
