@@ -105,5 +105,3 @@ def test_limits() -> None:
     Recipe(max_pixels=9).check_pixels(3, 3)
     with pytest.raises(ConfigError, match="max_pixels"):
         Recipe(max_pixels=0)
-    with pytest.raises(ConfigError, match="filter 'sinc'"):
-        Recipe(filter="sinc")  # type: ignore[arg-type]

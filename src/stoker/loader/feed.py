@@ -62,11 +62,8 @@ class RunIdentity:
                 message = f"the state is for {key} {state[key]!r}, but this loader has {mine[key]!r}"
                 why = ": other samples, or the same in another order" if key == "dataset" else ""
                 raise ConfigError(message + why)
-        epoch, consumed = state["epoch"], state["consumed"]
-        if isinstance(epoch, bool) or isinstance(consumed, bool):  # True is an int in Python, and no count
-            raise ConfigError(f"the state is damaged: epoch {epoch!r} and consumed {consumed!r} must be whole numbers")
-        epoch = check_range("epoch of the state", epoch, 0, 2**63 - 1)
-        return Position(epoch, check_range("consumed of the state", consumed, 0, self.max_consumed))
+        epoch = check_range("epoch of the state", state["epoch"], 0, 2**63 - 1)
+        return Position(epoch, check_range("consumed of the state", state["consumed"], 0, self.max_consumed))
 
 
 class Feed:

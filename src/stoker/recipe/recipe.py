@@ -55,8 +55,6 @@ class StoredSize:
     def __post_init__(self) -> None:
         check_range(f"the size of {option('resize')}", self.width, 1, MAX_SIDE_PX)
         check_range(f"the size of {option('resize')}", self.height, 1, MAX_SIDE_PX)
-        if self.mode != "exact" and self.width != self.height:
-            raise ConfigError(f"{option('resize')} {self.mode} takes one number, not {self.width}x{self.height}")
 
     def target(self, width: int, height: int) -> tuple[int, int]:
         """Return the stored (width, height) of an image that has ``width`` x ``height`` pixels."""
@@ -98,10 +96,6 @@ class RawEncode:
     max_side: ClassVar[int] = 2**31 - 1
 
     order: TensorOrder = "HWC"
-
-    def __post_init__(self) -> None:
-        if self.order not in ("HWC", "CHW"):
-            raise ConfigError(f"order {self.order!r} is unknown; use HWC or CHW")
 
     def __str__(self) -> str:
         return f"raw:{self.order}"
@@ -185,8 +179,6 @@ class Recipe:
         if self.resize is None or not isinstance(self.encode, JpegEncode | None):
             where = f"without {option('resize')} to JPEG"
             refuse_ineffective({"decode fast": self.decode == "fast"}, where, "give both, or omit it")
-        if self.filter not in FILTERS:
-            raise ConfigError(f"filter {self.filter!r} is unknown; use one of {', '.join(FILTERS)}")
 
     def encode_of(self, *, is_lossy: bool, is_whole: bool) -> Encode:
         """Return how an image is stored that is not kept; whole: with all of its pixels, as they are in the file."""
