@@ -31,13 +31,6 @@ def stored(remote: StoreLocation) -> dict[str, bytes]:
     return {entry.key[below:]: remote.store.read(entry.key) for entry in remote.store.entries(remote.key)}
 
 
-def files(directory: Path) -> dict[str, bytes]:
-    """Every file below a directory."""
-    return {
-        path.relative_to(directory).as_posix(): path.read_bytes() for path in directory.rglob("*") if path.is_file()
-    }
-
-
 class Killed(BaseException):
     """Stands for the end of the process."""
 

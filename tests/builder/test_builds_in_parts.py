@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from remote_trees import files, stored
-from trees import build, picture, settings_for, write_tree
+from remote_trees import stored
+from trees import build, contents, picture, settings_for, write_tree
 
 from repository.checkout import ROOT
 from small_cases import each
@@ -49,7 +49,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def whole(source: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     out = tmp_path_factory.mktemp("parts") / "out"
     build(settings(source), out)
-    return files(out)
+    return contents(out)
 
 
 def settings(source: Path, **changed: object) -> BuildSettings:
@@ -140,11 +140,11 @@ def test_parts_make_what_one_machine_makes(source: Path, whole: dict[str, bytes]
     assert last.dataset is not None
     assert last.dataset.outcome == "built"
     assert [reject.key for reject in last.dataset.rejects] == ["train/b/text.JPEG"]
-    assert files(out) == whole
+    assert contents(out) == whole
     after = build_part(settings(source), out, Part(0, 3))
     assert after.dataset is not None
     assert after.dataset.outcome == "complete"
-    assert files(out) == whole
+    assert contents(out) == whole
 
 
 def test_the_rejects_of_a_part_are_its_own(source: Path, tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_the_source_is_listed_once(source: Path, tmp_path: Path) -> None:
     build_part(settings_for(changing, shards=4), tmp_path / "out", Part(0, 2))
     (changing / "a/later.JPEG").write_bytes(picture(99))
     build_part(settings_for(changing, shards=4), tmp_path / "out", Part(1, 2))
-    assert files(tmp_path / "out") == files(tmp_path / "whole")
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
 
 
 def test_a_part_lists_the_source_where_the_one_that_did_has_died(
@@ -178,7 +178,7 @@ def test_a_part_lists_the_source_where_the_one_that_did_has_died(
     monkeypatch.setattr(parts, "_LOOK_SECONDS", 0.05)
     report = build_part(settings(source), tmp_path / "out", Part(0, 1))
     assert report.dataset is not None
-    assert files(tmp_path / "out") == whole
+    assert contents(tmp_path / "out") == whole
 
 
 def test_a_part_waits_while_another_lists(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,7 +214,7 @@ def test_a_damaged_listing_is_made_again(source: Path, whole: dict[str, bytes], 
     content[len(content) // 2] ^= 1
     listing.write_bytes(content)
     assert build_part(settings(source), tmp_path, Part(1, 2)).dataset is not None
-    assert files(tmp_path) == whole
+    assert contents(tmp_path) == whole
 
 
 def test_a_listing_left_by_a_build_with_other_settings_is_not_used(tmp_path: Path) -> None:
@@ -230,7 +230,7 @@ def test_a_listing_left_by_a_build_with_other_settings_is_not_used(tmp_path: Pat
         with pytest.raises(ConfigError, match="shards"):
             build_part(settings_for(tree, shards=100), tmp_path / name, Part(0, 1))
         build_part(other, tmp_path / name, Part(0, 1))
-        assert files(tmp_path / name) == files(tmp_path / f"{name}-whole")
+        assert contents(tmp_path / name) == contents(tmp_path / f"{name}-whole")
 
 
 def test_what_finish_says_of_missing_shards(source: Path, tmp_path: Path) -> None:
@@ -249,10 +249,10 @@ def test_what_does_not_go_together(source: Path, tmp_path: Path) -> None:
     with pytest.raises(DestinationError, match="other settings"):
         build_part(settings(source, seed=1), tmp_path / "out", Part(0, 3))
     build(settings(source), tmp_path / "finished")
-    before = files(tmp_path / "finished")
+    before = contents(tmp_path / "finished")
     with pytest.raises(DestinationError, match="finished dataset with other settings"):
         build_part(settings(source, seed=1), tmp_path / "finished", Part(0, 3))
-    assert files(tmp_path / "finished") == before
+    assert contents(tmp_path / "finished") == before
     refuse_unfinished(location(tmp_path / "finished"))
     (tmp_path / "alone").mkdir()
     (tmp_path / "alone/build.journal").write_bytes(b"")
@@ -264,7 +264,7 @@ def test_one_machine_finishes_what_parts_began(source: Path, whole: dict[str, by
     build_part(settings(source), tmp_path, Part(1, 3))
     report = build(settings(source), tmp_path)
     assert (report.outcome, report.resumed_shards) == ("built", 3)
-    assert files(tmp_path) == whole
+    assert contents(tmp_path) == whole
 
 
 def test_two_parts_may_finish_at_once(
@@ -284,7 +284,7 @@ def test_two_parts_may_finish_at_once(
     last = build_part(settings(source), tmp_path, Part(1, 2))
     assert outcomes == ["built"]
     assert last.dataset is not None
-    assert files(tmp_path) == whole
+    assert contents(tmp_path) == whole
 
 
 def test_a_part_that_is_late_finds_the_dataset_finished(source: Path, whole: dict[str, bytes], tmp_path: Path) -> None:
@@ -298,7 +298,7 @@ def test_a_part_that_is_late_finds_the_dataset_finished(source: Path, whole: dic
     late = build_part(settings(source), tmp_path, Part(0, 2), progress)
     assert late.dataset is not None
     assert late.dataset.outcome == "complete"
-    assert files(tmp_path) == whole
+    assert contents(tmp_path) == whole
 
 
 def run_killed(words: list[str], environments: list[dict[str, str]]) -> None:
@@ -331,7 +331,7 @@ def test_killed_tasks_of_a_slurm_array(source: Path, whole: dict[str, bytes], tm
     environments = [slurm(task=task, count=len(tasks), first=int(first), last=int(last)) for task in tasks]
     assert len(environments) == 8
     run_killed([str(script), str(source), str(tmp_path / "out"), *OPTIONS], environments)
-    assert files(tmp_path / "out") == whole
+    assert contents(tmp_path / "out") == whole
 
 
 @pytest.mark.servers

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import stoker
+from builder.trees import contents
 from reference import pictures
 from stoker.cli.main import main
 from stoker.errors import ConfigError
@@ -49,10 +50,6 @@ def expected(how: str) -> set[str]:
     return dropped
 
 
-def files(folder: Path) -> dict[str, bytes]:
-    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
-
-
 @pytest.mark.parametrize("how", ["within", "across-splits"])
 def test_what_is_left_out_is_listed_and_the_same_for_any_threads_and_parts(
     photos: Path, tmp_path: Path, how: str, capsys: pytest.CaptureFixture[str]
@@ -66,7 +63,7 @@ def test_what_is_left_out_is_listed_and_the_same_for_any_threads_and_parts(
     stoker.build(photos, three, shards=2, drop_duplicates=how, threads=3)  # type: ignore[arg-type]
     for part in ("1/2", "0/2"):
         stoker.build(photos, parts, shards=2, drop_duplicates=how, part=part)  # type: ignore[arg-type]
-    assert files(single) == files(three) == files(parts)
+    assert contents(single) == contents(three) == contents(parts)
     assert main(["verify", str(single)]) == 0
     capsys.readouterr()
     assert main(["plan", str(photos), "--drop-duplicates", how, "--json"]) == 0

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from remote_trees import STORES, build_and_die, files, run, stored
-from trees import build, picture, settings_for, write_tree
+from remote_trees import STORES, build_and_die, run, stored
+from trees import build, contents, picture, settings_for, write_tree
 
 import stoker
 from stoker.builder import BuildSettings, ShardSettings, SourceSettings, build_tree, open_source
@@ -49,7 +49,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def whole(source: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     out = tmp_path_factory.mktemp("remote") / "out"
     run(source, out)
-    return files(out)
+    return contents(out)
 
 
 def interrupted(source: Path, destination: StoreLocation) -> None:
@@ -108,7 +108,7 @@ def test_presets_and_compression(
     )
     build(settings, s3_folder)
     build(settings, tmp_path / "out")
-    assert stored(s3_folder) == files(tmp_path / "out")
+    assert stored(s3_folder) == contents(tmp_path / "out")
 
 
 def test_a_second_run_builds_only_what_is_missing(folder: StoreLocation, source: Path, whole: dict[str, bytes]) -> None:
@@ -273,7 +273,7 @@ def test_a_client_that_dies_with_any_request(
     folder: StoreLocation, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, heard: bool
 ) -> None:
     run(source, tmp_path / "out", shards=2)
-    whole = files(tmp_path / "out")
+    whole = contents(tmp_path / "out")
     step, stride = (3, 7) if folder.root.startswith("hdfs") else (1, 1)  # a file takes HDFS 0.4 s
     while True:
         here = folder / f"killed{step}"

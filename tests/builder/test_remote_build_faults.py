@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
-from remote_trees import files, run, stored
-from trees import write_tree
+from remote_trees import run, stored
+from trees import contents, write_tree
 
 from servers.faults import Answer, CutUpload, Fault, FaultProxy, Request, Reset, Truncate
 from servers.flipping import FlippingProxy
@@ -69,7 +69,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def whole(source: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     out = tmp_path_factory.mktemp("faults") / "out"
     run(source, out)
-    return files(out)
+    return contents(out)
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_kills_at_random_moments(
     proxy.latency = 0
     last = subprocess.run(command, capture_output=True, check=True, timeout=60)
     run(source, tmp_path / "whole", shards=20)
-    assert stored(folder) == files(tmp_path / "whole")
+    assert stored(folder) == contents(tmp_path / "whole")
     assert json.loads(last.stdout)["dataset_id"] == json.loads(stored(folder)["manifest.json"])["dataset_id"]
 
 

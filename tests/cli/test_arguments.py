@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
 import warnings
@@ -12,7 +13,7 @@ import pytest
 import stoker
 import stoker.cli
 from builder.trees import write_tree
-from stoker.cli.main import COMMANDS, main
+from stoker.cli.main import COMMANDS, main, make_parser
 from stoker.cli.output import EXIT_CODES
 from stoker.errors import SourceError
 from stoker.format import read_manifest
@@ -25,6 +26,20 @@ def test_every_command_is_known_by_its_name(capsys: pytest.CaptureFixture[str]) 
     for wrong in ("output", "main", "frobnicate"):
         assert main([wrong]) == 2
         assert "bench" in capsys.readouterr().err, wrong  # what there is instead
+
+
+@pytest.mark.parametrize(
+    ("name", "of_the_command", "of_python"),
+    [("merge", set(), set()), ("export", {"image_key", "label_key", "records_label_base"}, {"keys"})],
+)
+def test_a_function_has_the_options_of_its_command(name: str, of_the_command: set[str], of_python: set[str]) -> None:
+    parser = make_parser([name])._subparsers._group_actions[0].choices[name]  # type: ignore[union-attr,index]
+    apart = {"help", "json", "quiet", "verbose"} | of_the_command
+    options = {action.dest: action.default for action in parser._actions if action.dest not in apart}
+    parameters = inspect.signature(getattr(stoker, name)).parameters
+    assert parameters.keys() == options.keys() | of_python | {"progress"}
+    assert [*parameters][-1] == "progress"
+    assert all(parameters[option].default in (options[option], inspect.Parameter.empty) for option in options)
 
 
 @pytest.mark.parametrize(

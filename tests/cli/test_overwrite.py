@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from builder.trees import write_tree
+from builder.trees import contents, write_tree
 from stoker.builder import destination as destinations
 from stoker.cli.main import main
 from stoker.format import read_manifest
@@ -28,10 +28,6 @@ def source(tmp_path: Path) -> Path:
 
 def build(source: Path, out: Path, *words: str) -> int:
     return main(["build", str(source), str(out), *words])
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.fixture

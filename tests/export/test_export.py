@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import errno
 import gc
-import hashlib
-import inspect
 import io
 import json
 import os
@@ -26,10 +24,11 @@ import pytest
 from PIL import Image
 
 import stoker
+from builder.trees import contents
 from reference import example, pictures, tfrecord
 from small_datasets import write_dataset
 from stoker import exporting, fields
-from stoker.cli.main import main, make_parser
+from stoker.cli.main import main
 from stoker.errors import ConfigError, DestinationError, ShardError, SourceWarning
 from stoker.exporting import FORMATS, export
 
@@ -112,11 +111,6 @@ def build(root: Path, classes: Mapping[str, int]) -> None:
 
 def samples(dataset: stoker.Dataset) -> list[stoker.Sample]:
     return sorted((dataset[number] for number in range(len(dataset))), key=lambda sample: sample.encoded)
-
-
-def digests(root: Path) -> dict[str, str]:
-    files = (path for path in root.rglob("*") if path.is_file())
-    return {path.relative_to(root).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
 def test_a_folder_of_classes_is_the_dataset_again(plain: Path, tmp_path: Path) -> None:
@@ -423,7 +417,7 @@ def test_classes_of_boxes_are_those_of_images_where_they_have_no_names_of_their_
 def test_the_same_bytes_each_time(to: Any, rich: Path, tmp_path: Path) -> None:
     for name in ("one", "two"):
         export(rich, tmp_path / name, to)
-    assert digests(tmp_path / "one") == digests(tmp_path / "two")
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
 
 
 def test_names_are_made_safe_and_unique(tmp_path: Path) -> None:
@@ -491,10 +485,10 @@ def test_a_damaged_record_stops_it_or_is_left_out(plain: Path, tmp_path: Path) -
 @pytest.mark.parametrize("to", FORMATS)
 def test_a_destination_with_something_else_is_refused(to: Any, plain: Path, tmp_path: Path) -> None:
     export(plain, tmp_path / "out", to)
-    before = digests(tmp_path / "out")
+    before = contents(tmp_path / "out")
     with pytest.raises(DestinationError, match="name a new or empty folder"):
         export(plain, tmp_path / "out", to)
-    assert digests(tmp_path / "out") == before
+    assert contents(tmp_path / "out") == before
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(DestinationError, match=r"file is a file; give a directory$"):
         export(plain, tmp_path / "file", to)
@@ -523,7 +517,7 @@ def test_a_killed_export_starts_anew(to: Any, plain: Path, tmp_path: Path) -> No
     assert list(out.iterdir()) == []
     export(plain, out, to)
     export(plain, tmp_path / "whole", to)
-    assert digests(out) == digests(tmp_path / "whole")
+    assert contents(out) == contents(tmp_path / "whole")
 
 
 def test_an_empty_destination_is_replaced_and_keeps_its_mode(plain: Path, tmp_path: Path) -> None:
@@ -613,14 +607,7 @@ def test_what_cannot_be_written_is_refused_by_name(rich: Path, tmp_path: Path, m
     assert not (tmp_path / "out").exists()
 
 
-def test_the_function_has_the_options_of_the_command(plain: Path, tmp_path: Path) -> None:
-    parser = make_parser(["export"])._subparsers._group_actions[0].choices["export"]  # type: ignore[union-attr,index]
-    of_records = {"image_key", "label_key", "records_label_base"}  # together: stoker.RecordKeys
-    of_the_command = {"help", "json", "quiet", "verbose"} | of_records
-    options = {action.dest: action.default for action in parser._actions if action.dest not in of_the_command}
-    parameters = inspect.signature(stoker.export).parameters
-    assert parameters.keys() - {"keys", "progress"} == options.keys()
-    assert all(parameters[name].default in (options[name], inspect.Parameter.empty) for name in options)
+def test_the_function_reports_and_takes_a_function_for_progress(plain: Path, tmp_path: Path) -> None:
     seen: list[tuple[int, int]] = []
 
     def progress(*, done: int, total: int, size_bytes: int, rejects: int) -> None:

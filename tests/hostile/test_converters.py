@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from hostile.image_mutations import png_seeds, webp_seeds
-from loader.test_image_files import FILES, engine, file_set
+from loader.test_file_sets import FILES, engine, file_set
 from reference import pictures
 from stoker import _native
 from stoker.errors import ExampleError, ImageError, StokerError, StorageError

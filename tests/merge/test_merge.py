@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 import random
@@ -21,7 +20,7 @@ from loader.remote_datasets import copy, folder_in
 from reference import pictures
 from small_datasets import change_manifest, write_dataset
 from stoker import _native, fields
-from stoker.cli.main import main, make_parser
+from stoker.cli.main import main
 from stoker.errors import ConfigError, DatasetNotFoundError, DestinationError, ManifestError, ShardError
 from stoker.format import index_path, read_manifest, read_rejects
 from stoker.inspect import verify_dataset
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SOURCE = Path(stoker.__file__).parents[1]
-OF_THE_COMMAND = {"help", "json", "quiet", "verbose"}
 
 
 def build(root: Path, classes: Mapping[str, int], *options: str, bad: bool = False) -> Path:
@@ -310,12 +308,7 @@ def test_a_merge_goes_on_after_any_kill(pair: tuple[Path, Path], other: Path, tm
     )
 
 
-def test_the_function_has_the_options_of_the_command(pair: tuple[Path, Path], tmp_path: Path) -> None:
-    parser = make_parser(["merge"])._subparsers._group_actions[0].choices["merge"]  # type: ignore[union-attr,index]
-    options = {action.dest: action.default for action in parser._actions if action.dest not in OF_THE_COMMAND}
-    parameters = inspect.signature(stoker.merge).parameters
-    assert list(parameters) == [*sorted(options, key=[*parameters].index), "progress"]
-    assert all(parameters[name].default in (options[name], inspect.Parameter.empty) for name in options)
+def test_the_function_reports_and_takes_a_function_for_progress(pair: tuple[Path, Path], tmp_path: Path) -> None:
     seen: list[tuple[int, int]] = []
 
     def progress(*, done: int, total: int, size_bytes: int, rejects: int) -> None:

@@ -11,6 +11,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from PIL import Image
 
+from builder.trees import contents
 from stoker import _native, sample
 from stoker.errors import ConfigError, DestinationError, ImageError
 from stoker.sample import SampleSpec, make_sample
@@ -19,10 +20,6 @@ SPEC = SampleSpec(classes=12, images_per_class=3, validation_per_class=1, damage
 SMALL = SampleSpec(classes=3, images_per_class=2, validation_per_class=1)
 CORNERS = ("xmin", "ymin", "xmax", "ymax")
 NOISE = "an annotation with swapped corners, out-of-range coordinates and no file name"
-
-
-def contents(root: Path) -> dict[str, bytes]:
-    return {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
 @pytest.fixture(scope="module")

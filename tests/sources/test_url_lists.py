@@ -21,6 +21,7 @@ import pytest
 from PIL import Image
 
 import stoker
+from builder.trees import contents
 from sources.making import write_table
 from sources.photo_server import REASONS, serving
 from stoker import fields
@@ -100,10 +101,6 @@ def loop(rows: Sequence[dict[str, Any]]) -> dict[str, bytes]:
 def stored(out: Path) -> dict[str, bytes]:
     dataset = stoker.open(out)
     return {dataset[index].source: bytes(dataset[index].encoded) for index in range(len(dataset))}
-
-
-def files(out: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
 
 
 def items(tree: Source) -> dict[str, int]:
@@ -458,7 +455,7 @@ def test_killed_builds_go_on_and_ask_for_no_image_of_a_shard_again(tmp_path: Pat
             assert process.returncode == 0, stderr.decode()
             break
         kills += 1
-    assert files(out) == files(tmp_path / "whole")
+    assert contents(out) == contents(tmp_path / "whole")
     first_shard = {json.loads(line)["key"] for line in (out / "rejects.jsonl").read_text().splitlines()}
     assert first_shard
     dataset = stoker.open(out)
@@ -476,7 +473,7 @@ def test_parts_and_one_machine_make_the_same(tmp_path: Path, server: PhotoServer
     server.seen.clear()
     for part in (2, 0, 1):
         stoker.build(path, tmp_path / "out", part=f"{part}/3", **settings)
-    assert files(tmp_path / "out") == files(tmp_path / "whole")
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
     assert server.seen == whole
 
 
@@ -515,7 +512,7 @@ def test_images_that_wait_for_a_slow_one_are_bounded_by_their_bytes(
         server.held.set()
         built.result()
     assert 16 < before < 70
-    assert files(tmp_path / "out") == files(tmp_path / "whole")
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
 
 
 def test_few_files_that_may_be_open_are_few_requests(monkeypatch: pytest.MonkeyPatch, server: PhotoServer) -> None:

@@ -17,6 +17,7 @@ import pytest
 from PIL import Image
 
 import stoker
+from builder.trees import contents
 from servers.web import WebHandler, web_server
 from stoker.cli.main import main
 from stoker.errors import ConfigError, DatasetNotFoundError, SourceError, StokerError, StorageError
@@ -145,10 +146,6 @@ def server(tmp_path: Path) -> Iterator[FileServer]:
         yield file_server
 
 
-def files(out: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
-
-
 def batches(dataset: stoker.Dataset) -> list[tuple[np.ndarray, list[int]]]:
     with stoker.Loader(dataset, 4, transform=stoker.Resize(16), shuffle=True, seed=3) as loader:
         return [(batch.images.copy(), batch.labels.tolist()) for batch in loader]
@@ -159,7 +156,7 @@ def batches(dataset: stoker.Dataset) -> list[tuple[np.ndarray, list[int]]]:
 def test_a_build_of_tars_is_that_of_their_copies(tmp_path: Path, server: FileServer, name: str) -> None:
     stoker.build(f"{server.url}/{name}", tmp_path / "there", progress=False)
     stoker.build(server.root / name, tmp_path / "here", progress=False)
-    assert files(tmp_path / "there") == files(tmp_path / "here")
+    assert contents(tmp_path / "there") == contents(tmp_path / "here")
 
 
 @pytest.mark.parametrize("name", ["pets.tar", "dataset", "dataset/train-00001-of-00002.tfrecord"])
@@ -262,7 +259,7 @@ def test_a_build_by_signed_urls_is_that_of_the_copies(
     server.always, server.missing = demand_a_signature, 404 if "{" in name else 403
     report = stoker.build(signed(f"{server.url}/{name}"), tmp_path / "there", progress=False)
     stoker.build(server.root / name, tmp_path / "here", progress=False)
-    assert files(tmp_path / "there") == files(tmp_path / "here")
+    assert contents(tmp_path / "there") == contents(tmp_path / "here")
     assert "X-Amz" not in f"{caplog.text}{report}"
 
 
@@ -296,8 +293,8 @@ def test_a_list_of_signed_images_keeps_no_signature(tmp_path: Path, server: File
         (tmp_path / folder / "list.txt").write_text("\n".join([*urls, f"{server.url}/a.jpg?width=3"]))
         report = stoker.build(tmp_path / folder / "list.txt", tmp_path / f"{folder}.out", max_rejects=1, progress=False)
         assert [reject.key for reject in report.rejects] == [f"{server.url}/gone.jpg"]
-    built = files(tmp_path / "first.out")
-    assert built == files(tmp_path / "again.out")
+    built = contents(tmp_path / "first.out")
+    assert built == contents(tmp_path / "again.out")
     assert b"sig=" not in b"".join(built.values())
     assert b"a.jpg?width=3" in b"".join(built.values())
     assert any("sig=2" in request for request in server.requests)

@@ -253,7 +253,7 @@ def test_an_engine_ends_while_its_converter_runs(tree: tuple) -> None:
         import sys, threading
         sys.path.insert(0, {str(Path(__file__).parents[1])!r})
         import numpy as np, stoker
-        from loader.test_image_files import engine, file_set
+        from loader.test_file_sets import engine, file_set
         pixels = np.zeros((4, 5, 3), np.uint8)
         source = file_set({str(base)!r}, ["class/3.JPEG"] * 12, [0] * 12)
         for ending in ("close", "delete", "exit"):
