@@ -54,6 +54,7 @@ from stoker.sources.tables import (
     LABEL,
     LABEL_NAME,
     LOOKED_AT,
+    TABLES,
     TEXTS,
     Classes,
     TableRows,
@@ -83,7 +84,6 @@ TABLE_OPTIONS = frozenset(
 FILE_NAME = "file_name"
 """The column of the images of metadata files."""
 
-_TABLES = (".csv", ".tsv", ".jsonl", PARQUET_SUFFIX)
 _SHEETS = (".xls", ".xlsx", ".ods")
 _PACKED = tuple(table + packed for table in (".csv", ".tsv", ".jsonl") for packed in (".gz", ".bz2", ".xz", ".zip"))
 _OTHER_TABLES = {*LABEL_LISTS, *TEXT_LISTS, *CLASS_LISTS, TINY_LIST}
@@ -263,7 +263,7 @@ def _tables_that_name(
 ) -> tuple[_Seen | None, list[_Seen]]:
     """Return the table that says the most about the images, if any, and all that name them; see `find_tables`."""
     options = look.options
-    tables = [file for file in files if file.suffix.lower() in (*_TABLES, *TEXTS) and file.name not in _OTHER_TABLES]
+    tables = [file for file in files if file.suffix.lower() in (*TABLES, *TEXTS) and file.name not in _OTHER_TABLES]
     tables = [
         file for file in tables if look.is_file or not (is_submission(file.name) or TINY_BOXES in file.name.lower())
     ]
@@ -324,7 +324,7 @@ def _rows_of(path: Location, options: SourceOptions) -> list[dict[str, Any]]:
 
 def is_table(path: Location) -> bool:
     """Return whether a file is a table by its name, and not one that has another use."""
-    is_called = path.name.lower().endswith((*_TABLES, *_SHEETS, *_PACKED))
+    is_called = path.name.lower().endswith((*TABLES, *_SHEETS, *_PACKED))
     return is_called and path.name not in _OTHER_TABLES and not is_submission(path.name)
 
 

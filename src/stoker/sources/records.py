@@ -191,6 +191,10 @@ class RecordFields:
         message = f"records have values that the first record lacks, and that are not stored: {names}"
         return (*messages, f"{message}; give fields={{...}} with the fields to store")
 
+    def digest(self, record: Mapping[str, Any]) -> bytes:
+        """Return what `digest_of` does of the values of a record."""
+        return digest_of({name: record.get(name) for name in self.names})
+
     def description(self) -> str:
         """Return text that changes with the names and the kinds of the fields."""
         roles = self.roles
@@ -472,7 +476,7 @@ class _Sequences:
         for records in given.values():
             for position in random_sample(_SAMPLED, len(records)).tolist():
                 if (record := _readable(records, position)) is not None:
-                    digest.update(digest_of({field_name: record.get(field_name) for field_name in reader.names}))
+                    digest.update(reader.digest(record))
                     sizes.append(size_of(record.get(reader.roles.image)))
                     uris.append(uri_of(record.get(reader.roles.image)))
         known = [size for size in sizes if size]
@@ -502,8 +506,7 @@ class SequenceReader(RecordReader, IndexedReader):
         self._readers, self._turns = threads, PerProcess(partial(threading.Semaphore, threads))
 
     def load(self, item: Item) -> SourceImage:
-        sequence, position = self._locate(item.number)
-        image = self.record_fields.read(position, self._record(sequence, position))
+        image = self.record_fields.read(*self._record(item.number))
         if item.label < 0 or image.label is None:
             return image
         if image.label != item.label:
@@ -512,13 +515,11 @@ class SequenceReader(RecordReader, IndexedReader):
         return replace(image, label=None)
 
     def values(self, item: Item, names: Collection[str] | None = None) -> dict[str, Any]:
-        record = self._record(*self._locate(item.number))
+        _, record = self._record(item.number)
         return self.record_fields.extra_of(record, self.fields if names is None else names)
 
     def boxes(self, item: Item) -> list[Box]:
-        if self.record_fields.boxes is None:
-            return []
-        return self.record_fields.boxes_of(self._record(*self._locate(item.number)))
+        return [] if self.record_fields.boxes is None else self.record_fields.boxes_of(self._record(item.number)[1])
 
     def extents(self, table: ItemTable) -> Extents:
         """Return files as they are if all images are files of this machine; otherwise records are read for them."""
@@ -527,7 +528,7 @@ class SequenceReader(RecordReader, IndexedReader):
         return Extents(os.fsencode(ROOT), table, load=partial(self._image, table.numbers))
 
     def _image(self, numbers: NDArray[np.int64], row: int) -> bytes | NDArray[Any]:
-        return self.record_fields.image_of(self._record(*self._locate(int(numbers[row]))))[0]
+        return self.record_fields.image_of(self._record(int(numbers[row]))[1])[0]
 
     def witness(self, rows: NDArray[np.int64]) -> str:
         if self._version:
@@ -543,31 +544,26 @@ class SequenceReader(RecordReader, IndexedReader):
         for number in numbers.tolist():
             digest.update(b"%d " % number)
             with contextlib.suppress(SourceError):
-                record = self._record(*self._locate(number))
-                digest.update(digest_of({name: record.get(name) for name in self.record_fields.names}))
+                digest.update(self.record_fields.digest(self._record(number)[1]))
         return digest.digest()
 
     def _note(self, number: int) -> None:
         with contextlib.suppress(SourceError):
-            self._record(*self._locate(number))
+            self._record(number)
 
-    def _locate(self, number: int) -> tuple[int, int]:
+    def _record(self, number: int) -> tuple[int, Mapping[str, Any]]:
+        """Return the position of a record in its sequence, and the record; store the digest of its values."""
         sequence = int(np.searchsorted(self._starts, number, "right")) - 1
-        return sequence, number - int(self._starts[sequence])
-
-    def _record(self, sequence: int, position: int) -> Mapping[str, Any]:
-        """Return a record, and store the digest of its values."""
-        digest = _UNREADABLE
+        position, digest = number - int(self._starts[sequence]), _UNREADABLE
         try:
             with self._turns.get():
                 record = read_record(self._given[sequence], position)
             if not self._version:
-                values = {name: record.get(name) for name in self.record_fields.names}
-                digest = int.from_bytes(digest_of(values)[:8], "little")
+                digest = int.from_bytes(self.record_fields.digest(record)[:8], "little")
         finally:
             if not self._version:
-                self._digests[self._starts[sequence] + position] = digest
-        return record
+                self._digests[number] = digest
+        return position, record
 
 
 def read_record(records: RecordSequence, position: int) -> Mapping[str, Any]:
@@ -904,7 +900,7 @@ class RecordStream(RecordReader):
         size_bytes, digest = 0, digest_of(str(values))
         if isinstance(values, Mapping):
             size_bytes = size_of(values.get(self.record_fields.roles.image))
-            digest = digest_of({name: values.get(name) for name in self.record_fields.names})
+            digest = self.record_fields.digest(values)
         self.size_bytes += size_bytes
         return Item(b"record %d" % position, -1, size_bytes, position, columns={"record": values}), digest
 

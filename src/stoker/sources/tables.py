@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from stoker.storage import Location
 
 
+TABLES = (".csv", ".tsv", ".jsonl", PARQUET_SUFFIX)
+"""How the names of tables end."""
+
 TEXTS = (".txt", ".lst")
 """How the names of texts end; the second one is that of MXNet's lists: a number, a label and a path."""
 

@@ -23,7 +23,7 @@ from stoker.sources.parquet import has_images
 from stoker.sources.parquet_files import PARQUET_SUFFIX
 from stoker.sources.reader import FileReader
 from stoker.sources.source import Source, SourceBuilder
-from stoker.sources.tables import TableRows, damaged, find_classes_of, table_rows
+from stoker.sources.tables import TABLES, TableRows, damaged, find_classes_of, table_rows
 from stoker.sources.tar_format import may_be_tar
 from stoker.storage import Location, is_web, read_url, without_signature
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from stoker.sources.look import Look
 
 _TEXT = ".txt"
-_TABLES = (".csv", ".tsv", ".jsonl", PARQUET_SUFFIX)
 _URL = "url"
 _LOOKED_AT = 100
 _HEAD_BYTES = 2**12
@@ -47,7 +46,7 @@ def _has_urls(path: Location, image_column: str | None = None) -> bool:
     head = path.read_head(_HEAD_BYTES).lower()
     if b"http" not in head and path.suffix != PARQUET_SUFFIX:
         return False
-    if path.suffix not in _TABLES:
+    if path.suffix not in TABLES:
         return is_web(head.removeprefix(BOM_UTF8).lstrip())
     with contextlib.closing(table_rows(path)) as rows:
         try:
@@ -69,7 +68,7 @@ def claim_urls(look: Look) -> list[Location]:
         return []
     names = [os.fsdecode(child.name) for child in look.beside_images(look.layout.base) if child.is_file]
     paths = [look.layout.base / name for name in names if not name.startswith((".", "_"))]
-    paths = [path for path in paths if path.suffix in (_TEXT, *_TABLES)]
+    paths = [path for path in paths if path.suffix in (_TEXT, *TABLES)]
     is_one = len({path.suffix for path in paths}) == 1
     return paths if is_one and _has_urls(paths[0]) else []
 
@@ -79,7 +78,7 @@ def list_urls(look: Look, paths: Sequence[Location]) -> Source:
     builder = SourceBuilder(look, folder, (folder,))
     collector, warnings = builder.collector, builder.warnings
     rows, urls = None, _urls_of_texts(paths, builder)
-    if paths[0].suffix in _TABLES:
+    if paths[0].suffix in TABLES:
         column = _url_column(paths)
         classes = find_classes_of(paths, column, look.options, warnings)
         rows = TableRows(paths[0], classes, without=(column,), only=look.options.columns, has_files=False)
