@@ -116,16 +116,10 @@ class _Shard:
 
 
 class LocalEngine:
-    """Builds shards with threads of this process; see `Engine`.
+    """Builds shards with threads of this process; see `Engine`, and for what it is given `EngineFactory`.
 
-    Args:
-        converter: Turns items into records.
-        directory: Where the shards go.
-        threads: Items converted at the same time.
-        committed: Called, in the order of the jobs and from the calling thread, with every shard that is complete.
-        advanced: Called after each chunk, from the calling thread, with its items, source bytes and rejects.
-        before_commit: Called, from any thread, when all of a shard is written and before it gets its final name; raises
-            to keep it from that.
+    ``committed`` is called in the order of the jobs, and ``advanced`` after each chunk, from the calling thread;
+    ``before_commit``, from any thread, when all of a shard is written, and raises to keep it from its final name.
     """
 
     def __init__(

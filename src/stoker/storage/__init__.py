@@ -17,7 +17,6 @@ from stoker.storage.copies import (
 )
 from stoker.storage.files import (
     TEMPORARY_MARK,
-    Staging,
     attach_filename,
     check_directory,
     folder_at_once,
@@ -35,6 +34,7 @@ from stoker.storage.locations import (
     LocalLocation,
     Location,
     LocationLike,
+    Staging,
     StoreLocation,
     from_uri,
     glob_matches,

@@ -83,7 +83,7 @@ class StoreStaging:
     """A scratch file without a name, so that nothing is left of it when the process is killed.
 
     It lies where Python puts temporary files (``$TMPDIR``) and takes the bytes of one file. Publishing sends it to the
-    store, which gives an object its name when all of it has come. See `stoker.storage.files.Staging`.
+    store, which gives an object its name when all of it has come. See `stoker.storage.files.LocalStaging`.
     """
 
     def __init__(self, store: RetryingStore, folder: str, name: str) -> None:
@@ -94,7 +94,7 @@ class StoreStaging:
         self._file: IO[bytes] | None = scratch_file(self._why)
 
     def write(self, parts: Sequence[Data]) -> None:
-        """Append bytes; see `Staging`."""
+        """Append bytes; see `LocalStaging`."""
         assert self._file is not None, "the file is already published or discarded"
         try:
             write_all(self._file.fileno(), parts)
@@ -102,7 +102,7 @@ class StoreStaging:
             raise no_space(error, self._why) from error
 
     def publish(self, companion: tuple[str, bytes] | None = None) -> None:
-        """Send both to the store; see `Staging`."""
+        """Send both to the store; see `LocalStaging`."""
         assert self._file is not None, "the file is already published or discarded"
         try:
             if companion is not None:
@@ -112,7 +112,7 @@ class StoreStaging:
             self.discard()
 
     def discard(self) -> None:
-        """Free the scratch file; see `Staging`."""
+        """Free the scratch file; see `LocalStaging`."""
         if self._file is not None:
             self._file.close()
             self._file = None

@@ -10,7 +10,7 @@ import secrets
 import shutil
 import stat
 from contextlib import contextmanager, suppress
-from typing import IO, TYPE_CHECKING, Protocol
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
@@ -322,26 +322,8 @@ def _remove_content(folder: Path) -> None:
             entry.unlink()
 
 
-class Staging(Protocol):
-    """An unfinished file; see `stoker.storage.Location.stage`. For one thread at a time."""
-
-    def write(self, parts: Sequence[Data]) -> None:
-        """Append bytes."""
-
-    def publish(self, companion: tuple[str, bytes] | None = None) -> None:
-        """Give the file its final name; nothing is left of an attempt that fails.
-
-        Args:
-            companion: A small file that is there before it, such as its index: its name, relative to the folder in
-                which the file was begun, and its content.
-        """
-
-    def discard(self) -> None:
-        """Remove what was written, unless it is published. Idempotent."""
-
-
 class LocalStaging:
-    """A file beside the final name, which it is given by a rename once it is on the disk; see `Staging`."""
+    """An unfinished file beside its final name; see `stoker.storage.Location.stage`. For one thread at a time."""
 
     def __init__(self, directory: Path, name: str) -> None:
         self._directory = directory
@@ -354,13 +336,18 @@ class LocalStaging:
         self._appending = _DirectAppending(self._file)
 
     def write(self, parts: Sequence[Data]) -> None:
-        """Append bytes; see `Staging`."""
+        """Append bytes."""
         assert self._file is not None, "the file is already published or discarded"
         with attach_filename(self._path):
             self._appending.write(parts)
 
     def publish(self, companion: tuple[str, bytes] | None = None) -> None:
-        """Bring both to the disk under their final names; see `Staging`."""
+        """Bring the file to the disk under its final name; nothing is left of an attempt that fails.
+
+        Args:
+            companion: A small file that is there before it, such as its index: its name, relative to the folder in
+                which the file was begun, and its content.
+        """
         assert self._file is not None, "the file is already published or discarded"
         with attach_filename(self._path):
             self._appending.finish()
@@ -377,7 +364,7 @@ class LocalStaging:
         sync_directory(self._path.parent)
 
     def discard(self) -> None:
-        """Remove the file; see `Staging`."""
+        """Remove what was written, unless it is published. Idempotent."""
         if self._file is not None:
             self._close()
             self._temporary.unlink(missing_ok=True)

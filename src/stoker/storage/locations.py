@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from typing import Self, Unpack
 
     from stoker.storage.backend import Data, StoreSettings
-    from stoker.storage.files import Staging
     from stoker.storage.retrying import RetryingStore
 
 _SCHEME = re.compile(rb"[a-z][a-z0-9+.-]*://")
@@ -62,6 +61,10 @@ _HUB = re.compile(r"hf://(?P<bucket>datasets/[^/@]+/[^/@]+(?:@(?:refs/\w+/)?[^/@
 _REQUESTS = 32
 _MAX_WAYS = 1000
 """How often a walk enters one folder by way of links: a few links that lead to each other make millions of paths."""
+
+
+Staging = LocalStaging | StoreStaging
+"""An unfinished file; see `Location.stage`."""
 
 
 class Child(NamedTuple):
