@@ -166,7 +166,7 @@ def list_once(settings: BuildSettings, destination: Location, progress: Progress
                 about = {"for": wanted, **asdict(listed.size), "dropped": left_out}
                 write_listing(folder / _LISTING_NAME, listed.tree, about)
                 return listed
-        time.sleep(_LOOK_SECONDS)
+        lister.wait()
 
 
 def _list(settings: BuildSettings, destination: Location, progress: Progress | None) -> ListedSource:
@@ -226,6 +226,9 @@ class _Lister:
         _log.info("the part that listed the source has died; listing it here")
         self._file.write_atomically(self._sign(0))
         return True
+
+    def wait(self) -> None:
+        time.sleep(_LOOK_SECONDS)
 
     @contextmanager
     def signs_of_life(self) -> Iterator[None]:
