@@ -102,26 +102,18 @@ def _write_page(args: argparse.Namespace) -> int:
 
 
 def _document(info: DatasetInfo | UnfinishedInfo | ForeignInfo | ImagesInfo) -> dict[str, Any]:
-    if isinstance(info, ImagesInfo):
-        return {
-            "state": "images",
-            "path": info.path,
-            "splits": info.splits,
-            "classes": output.classes_of(info.histogram),
-            **_box_classes(info),
-            "suffixes": info.suffixes,
-            **({"fields": {name: field.to_json() for name, field in info.fields.items()}} if info.fields else {}),
-            **({"examples": info.examples} if info.fields else {}),
-            "boxes": info.boxes,
-            "ignored": info.ignored,
-            "warnings": info.warnings,
-        }
+    own = output.fields_of(info)
+    own.pop("turned", None)  # `run` says it of every kind
     if isinstance(info, UnfinishedInfo):
-        return {"state": "unfinished", **output.fields_of(info), "remedy": info.remedy}
+        return {"state": "unfinished", **own, "remedy": info.remedy}
     if isinstance(info, ForeignInfo):
-        own = output.fields_of(info) | {"layout": info.layout and info.layout.preset}
-        del own["turned"]  # `run` says it of every kind
-        return {"state": "foreign", **own}
+        return {"state": "foreign", **own, "layout": info.layout and info.layout.preset}
+    if isinstance(info, ImagesInfo):
+        fields, examples = {name: field.to_json() for name, field in own.pop("fields").items()}, own.pop("examples")
+        extra = {"fields": fields, "examples": examples} if fields else {}
+        classes = {"classes": output.classes_of(own.pop("histogram")), **_box_classes(info)}
+        del own["box_histogram"]
+        return {"state": "images", **own, **classes, **extra}
     manifest = json.loads(format_manifest(info.manifest))
     for split in manifest["splits"].values():
         split["mean_bytes"] = round(split["bytes"] / split["records"], 1) if split["records"] else None
