@@ -204,8 +204,10 @@ class SampleEngine:
 
     def _native_engine(self) -> _native.BatchEngine:
         feed, settings, mode = self._feed, self._feed.settings, self._feed.dataset.mode
+        # Cached samples are not checked again, so they are checked now, whatever the setting.
+        source = feed.samples.source(check=settings.check or settings.cache is not None)
         return _native.BatchEngine(
-            source=self._source(),
+            source=source if settings.cache is None else settings.cache.source(feed.dataset, source),
             transforms=self._maker.specs,
             seed=feed.seed,
             max_pixels=settings.max_pixels,
@@ -223,12 +225,6 @@ class SampleEngine:
             planes=self._maker.planes,
             turns=feed.dataset.exif == "apply",
         )
-
-    def _source(self) -> _native.SampleSource:
-        settings = self._feed.settings
-        # Cached samples are not checked again, so they are checked now, whatever the setting.
-        source = self._feed.samples.source(check=settings.check or settings.cache is not None)
-        return source if settings.cache is None else settings.cache.source(self._feed.dataset, source)
 
     def check_process(self) -> None:
         """Refuse to work in a forked process, which has none of the threads."""

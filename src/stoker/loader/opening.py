@@ -235,7 +235,10 @@ def _look(root: Location, keys: RecordKeys | None, source: SourceOptions, *, aga
         refuse_source(root, source)
         return splits, lambda split: _open_foreign(root, split, open_found(root, splits[split]), keys)
     if "{" in str(root) or root.pattern() is not None or root.exists():  # braces may stand for several tars
-        _refuse_folder_of_records(root)
+        below = find_shard_folder(root, is_dataset) if root.is_dir() else None
+        if below is not None:  # its directories would pass for class folders
+            message = f"{root} is not a dataset: the TFRecords are in {below}, open that"
+            raise DatasetNotFoundError(message, path=str(root))
         refuse_keys(root, keys, "it holds images, not TFRecords")
         return _look_at_images(root, source, again=again)
     raise no_records(root)
@@ -250,13 +253,6 @@ def refuse_keys(root: Location, keys: RecordKeys | None, why: str) -> None:
 def refuse_source(root: Location, source: SourceOptions | None) -> None:
     """Refuse options of a listing where nothing is listed."""
     refuse_ineffective({} if source is None else source.given(), f"on {root}, which holds TFRecords, not images")
-
-
-def _refuse_folder_of_records(root: Location) -> None:
-    """Refuse a directory of directories of TFRecords, which would pass for class folders."""
-    below = find_shard_folder(root, is_dataset) if root.is_dir() else None
-    if below is not None:
-        raise DatasetNotFoundError(f"{root} is not a dataset: the TFRecords are in {below}, open that", path=str(root))
 
 
 def refuse_unfinished(directory: Location) -> None:

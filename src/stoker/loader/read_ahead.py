@@ -127,13 +127,9 @@ class RemoteFiles(NumberedFiles):
         super().__init__(count)
         self._path_of = path_of
 
-    def path(self, number: int) -> Location:
-        """Return the path of a file by its number in this process."""
-        return self._path_of(number - self.first)
-
     def read(self, number: int, offset: int, length: int) -> bytes:
         """Return bytes of a file. Of one on this machine that has become shorter, the core notices what is missing."""
-        path = self.path(number)
+        path = self._path_of(number - self.first)
         data = path.read_range(offset, length, known_size=offset + length)
         if len(data) < length and not path.is_local:
             message = f"{path} has become shorter: it has {offset + len(data)} bytes, and {offset + length} are needed"
