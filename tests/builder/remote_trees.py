@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-from trees import build, settings_for
+from builder.trees import build, settings_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from trees import write_tree
 
 import stoker
+from builder.trees import write_tree
 from sources.layouts import LAYOUTS
 from stoker.cli.main import main
 from stoker.errors import ConfigError, DestinationError, StokerError, StorageError, TooManyRejectsError

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trees import contents, picture, write_tree
 
 import stoker
+from builder.trees import contents, picture, write_tree
 from page_checks import checked
 from stoker.builder import BuildOptions, ShardSettings
 from stoker.cli.main import main, make_parser

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from killing import interrupt
 from PIL import Image
-from trees import contents, picture, pixels, write_tree
 
 import stoker
+from builder.killing import interrupt
+from builder.trees import contents, picture, pixels, write_tree
 from loader.remote_datasets import folder_in
 from stoker import _native, fields
 from stoker.errors import ConfigError, DestinationError, SourceError, SourceWarning, TooManyRejectsError

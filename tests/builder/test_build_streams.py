@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from killing import interrupt
 from PIL import Image
-from trees import contents, picture, pixels
 
 import stoker
+from builder.killing import interrupt
+from builder.trees import contents, picture, pixels
 from stoker import fields
 from stoker.errors import ConfigError, DestinationError, SourceError, TooManyRejectsError
 from stoker.types import Box

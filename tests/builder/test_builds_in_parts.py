@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from remote_trees import stored
-from trees import build, contents, picture, settings_for, write_tree
 
+from builder.remote_trees import stored
+from builder.trees import build, contents, picture, settings_for, write_tree
 from repository.checkout import ROOT
 from small_cases import each
 from sources.making import xml

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from trees import build, contents, settings_for, write_tree
 
+from builder.trees import build, contents, settings_for, write_tree
 from stoker.builder import ItemConverter, LocalEngine, ShardJob, build_shard, open_source
 from stoker.storage import location
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
-from trees import build, contents, picture, settings_for, write_tree
 
+from builder.trees import build, contents, picture, settings_for, write_tree
 from sources.making import xml
 from stoker import _native
 from stoker.builder import BuildReport, SourceSettings

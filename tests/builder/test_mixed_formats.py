@@ -13,10 +13,10 @@ import numpy as np
 import PIL
 import pytest
 from PIL import Image, features
-from test_engines import PickledTasks
-from trees import build, contents, picture, pixels, settings_for, write_tree
 
 import stoker
+from builder.test_engines import PickledTasks
+from builder.trees import build, contents, picture, pixels, settings_for, write_tree
 from stoker.builder import forecast, open_source
 from stoker.cli.main import main
 from stoker.format import read_manifest

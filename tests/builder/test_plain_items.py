@@ -7,8 +7,8 @@ import struct
 from typing import TYPE_CHECKING
 
 import pytest
-from trees import picture, settings_for, write_tree
 
+from builder.trees import picture, settings_for, write_tree
 from mixed_images import FILES
 from other_threads import ticks_during
 from stoker import _native

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from trees import settings_for
 
+from builder.trees import settings_for
 from stoker.builder.plan import Plan, RecordSize, make_plan, plan_settings
 from stoker.builder.settings import SourceSettings
 from stoker.errors import ConfigError, SourceError

@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from trees import write_tree
+
+from builder.trees import write_tree
 
 PROGRAM = Path(__file__).parent / "power_cuts.py"
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from PIL import Image
-from trees import build, picture, settings_for, write_tree
 
 import stoker
+from builder.trees import build, picture, settings_for, write_tree
 from reference.tf1_resize import resize_tf1
 from stoker import _native
 from stoker.builder import BuildOptions, BuildReport, ShardSettings, SourceSettings

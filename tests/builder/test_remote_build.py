@@ -8,10 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from remote_trees import STORES, build_and_die, run, stored
-from trees import build, contents, picture, settings_for, write_tree
 
 import stoker
+from builder.remote_trees import STORES, build_and_die, run, stored
+from builder.trees import build, contents, picture, settings_for, write_tree
 from stoker.builder import BuildSettings, ShardSettings, SourceSettings, build_tree, open_source
 from stoker.builder.settings import find_preset
 from stoker.errors import DatasetNotFoundError, DestinationError

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
-from remote_trees import run, stored
-from trees import contents, write_tree
 
+from builder.remote_trees import run, stored
+from builder.trees import contents, write_tree
 from servers.faults import Answer, CutUpload, Fault, FaultProxy, Request, Reset, Truncate
 from servers.flipping import FlippingProxy
 from stoker.cli.main import main

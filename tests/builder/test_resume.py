@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from killing import interrupt, kill_until_built
-from trees import build, contents, settings_for, write_tree
 
+from builder.killing import interrupt, kill_until_built
+from builder.trees import build, contents, settings_for, write_tree
 from small_datasets import change_manifest
 from stoker.errors import DestinationError
 from stoker.format.journal import JournalFile, parse_settings, read_results

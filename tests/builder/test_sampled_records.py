@@ -6,8 +6,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from trees import build, contents, settings_for, write_tree
 
+from builder.trees import build, contents, settings_for, write_tree
 from stoker import _native
 from stoker.builder import estimate
 from stoker.sources import Item, Source, SourceImage

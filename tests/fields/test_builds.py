@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from PIL import Image as PillowImage
-from record_source import build_records, memory_source
 
 import stoker
+from fields.record_source import build_records, memory_source
 from reference import example, pictures, tfrecord
 from stoker import fields
 from stoker.builder import (

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from PIL import Image as PillowImage
-from record_source import SHARD, build_records, with_second_record
 
+from fields.record_source import SHARD, build_records, with_second_record
 from reference import pictures
 from stoker import fields
 from stoker.cli.main import main

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from PIL import Image
-from record_source import build_records, with_second_record
 
 import stoker
+from fields.record_source import build_records, with_second_record
 from page_checks import checked
 from reference import pictures
 from stoker import fields

@@ -6,10 +6,10 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
-from clusters import SHARDS, settings_of, write_source
 
 from builder.trees import build
 from servers import spark_cluster
+from spark.clusters import SHARDS, settings_of, write_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from clusters import COMMAND, OPTIONS, contents, same, settings_of, write_source
 
 import stoker.spark
 from builder.killing import journal_lines
 from builder.trees import build
+from spark.clusters import COMMAND, OPTIONS, contents, same, settings_of, write_source
 from stoker.cli.main import main
 
 if TYPE_CHECKING:
