@@ -8,7 +8,7 @@ import warnings
 from abc import ABC, abstractmethod
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -165,7 +165,6 @@ class ShardRecords(SampleReader):
         self.shards = shards
         sizes = ";".join(f"{shard.path.name}:{shard.size_bytes}" for shard in shards)
         self.fingerprint = f"{_native.crc32c(sizes.encode()):08x}"
-        self._box_labels: NDArray[np.int64] | None = None
         self.native = _native.RecordSet()
         for shard in shards:
             if shard.index is not None:  # the core reads it when it needs the extents
@@ -247,15 +246,12 @@ class ShardRecords(SampleReader):
             counts = self.native.count_values(prefix if packed else f"{prefix}xmin", available_cpus(), ahead)
         return counts // np.uint32(4) if packed else counts
 
-    @property
+    @cached_property
     def box_labels(self) -> NDArray[np.int64]:
-        if self._box_labels is None:
-            numbers = range(len(self.native))
-            with self.reading_in_order(numbers):
-                samples = map(self.sample, numbers)
-                labels = [_label(box, each.label) for each in samples for box in each.boxes]
-            self._box_labels = np.array(labels, np.int64)
-        return self._box_labels
+        numbers = range(len(self.native))
+        with self.reading_in_order(numbers):
+            samples = map(self.sample, numbers)
+            return np.array([_label(box, each.label) for each in samples for box in each.boxes], np.int64)
 
     def local_paths(self, numbers: Numbers) -> list[Path]:  # noqa: ARG002 - a shard holds any of them
         return [shard.local_path for shard in self.shards]
