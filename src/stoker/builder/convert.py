@@ -381,5 +381,5 @@ def _reason(error: Exception) -> str:
     if not isinstance(error, OSError):
         return str(error)
     if error.errno == errno.ENOENT:
-        return "the file does not exist: its name is wrong, it has been removed, or it is a broken link"
+        return "the file is not there: what names it is wrong, it has been removed, or it is a link that leads nowhere"
     return f"the file cannot be read: {error.strerror or error}"
