@@ -27,7 +27,7 @@ from stoker.loader.epochs import WHOLE_IMAGE, Request, parts_of, upcoming
 from stoker.loader.pictures import first_mask
 from stoker.loader.read_ahead import Prefetcher, Upcoming
 from stoker.loader.readers import converter
-from stoker.loader.tracing import EventLog, LoaderStats, stats_of
+from stoker.loader.tracing import EventLog, FetchLog, LoaderStats, stats_of
 from stoker.order import Position, random_numbers
 from stoker.transforms import MultiCrop, native_transforms
 
@@ -240,8 +240,10 @@ class SampleEngine:
     def events(self) -> EventLog:
         """Return the log of what its threads do."""
         self.check_process()
-        fetches = None if self._ahead is None else self._ahead.log
-        return EventLog(self._native, self._feed.threads, fetches, self._feed.read_ahead.connections)
+        fetches, connections = FetchLog(), 0
+        if self._ahead is not None:
+            fetches, connections = self._ahead.log, self._feed.read_ahead.connections
+        return EventLog(self._native, self._feed.threads, fetches, connections)
 
     def look_ahead(self, position: Position) -> None:
         """Read ahead from a position on, if samples are remote; what was read ahead before is used where it fits."""

@@ -240,35 +240,29 @@ class FetchLog:
 class EventLog:
     """The events of one loader; see `stoker.loader.Loader.events`. For one thread."""
 
-    def __init__(self, engine: _native.BatchEngine, threads: int, fetches: FetchLog | None, connections: int) -> None:
+    def __init__(self, engine: _native.BatchEngine, threads: int, fetches: FetchLog, connections: int) -> None:
         self._engine, self._fetches = engine, fetches
         names = [*(f"decode {number}" for number in range(threads)), "replace", "consumer"]
         self._first_fetcher = len(names)
-        fetchers = [] if fetches is None else [f"fetch {number}" for number in range(connections)]
-        self.threads = (*names, *fetchers)
+        self.threads = (*names, *(f"fetch {number}" for number in range(connections)))
 
     def start(self, most: int) -> None:
         """Record events from now on, up to ``most`` of each thread until they are taken."""
         if self._engine.is_traced():
             raise ConfigError("this loader is being traced already; one trace at a time")
         self._engine.start_trace(most)
-        if self._fetches is not None:
-            self._fetches.start(most)
+        self._fetches.start(most)
 
     def stop(self) -> None:
         """Record nothing more."""
         self._engine.stop_trace()
-        if self._fetches is not None:
-            self._fetches.on = False
+        self._fetches.on = False
 
     def take(self) -> tuple[NDArray[np.void], int]:
         """Return the events since the last call, of type `EVENT`, shape (N,), and how many were lost."""
         raw, lost = self._engine.take_trace()
-        events = np.frombuffer(raw, EVENT)
-        if self._fetches is None:
-            return events, lost
         fetched, lost_fetches = self._fetches.take(self._first_fetcher)
-        return np.concatenate([events, fetched]), lost + lost_fetches
+        return np.concatenate([np.frombuffer(raw, EVENT), fetched]), lost + lost_fetches
 
 
 class Trace:
