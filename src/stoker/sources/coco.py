@@ -45,7 +45,7 @@ from stoker.sources.names import (
     without_year,
 )
 from stoker.sources.reader import Cells, json_bytes
-from stoker.sources.source import Source, SourceBuilder
+from stoker.sources.source import Kind, Source, SourceBuilder
 from stoker.storage import Location, from_uri, is_absolute, join
 from stoker.strict_json import no_constant
 from stoker.types import MAX_CLASSES
@@ -260,7 +260,7 @@ def _read(path: Location) -> str | None:
         raise SourceError(message, path=str(path)) from error
 
 
-def claim_coco(look: Look) -> tuple[Sequence[CocoFile], str | None] | None:
+def _claim(look: Look) -> tuple[Sequence[CocoFile], str | None] | None:
     """Return the COCO file of each split in a folder, or the one that is named, and its text."""
     if look.layout is not None:
         files = of_each_split(look.once(find_coco))
@@ -269,7 +269,7 @@ def claim_coco(look: Look) -> tuple[Sequence[CocoFile], str | None] | None:
     return None if text is None else ([CocoFile.called(look.path)], text)
 
 
-def list_coco(look: Look, claim: tuple[Sequence[CocoFile], str | None]) -> Source:
+def _list(look: Look, claim: tuple[Sequence[CocoFile], str | None]) -> Source:
     (files, text), options = claim, look.options
     parts = [_Contents(file.path, _Objects() if options.masks else None) for file in files]
     for part in parts:
@@ -727,3 +727,11 @@ def _sizes_of_images(
         message += f"; give the folder to which file_name is relative as {option('image_root')}, or mend file_name"
         raise SourceError(message, path=str(part.path))
     return [(path, sizes[path]) for path in paths]
+
+
+COCO = Kind(
+    name="COCO file",
+    claim=_claim,
+    list=_list,
+    options=frozenset({"masks", "imagenet_labels", "image_root"}),
+)

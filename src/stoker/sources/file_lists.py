@@ -33,7 +33,7 @@ from stoker.sources.image_tables import find_tables, image_base, list_tables, sp
 from stoker.sources.items import Group, GrowingColumn, repeats_in
 from stoker.sources.labels import find_validation_labels, read_validation_labels
 from stoker.sources.names import IMAGES_FOLDER, SPLIT_FOLDERS, splits_called_like
-from stoker.sources.source import Source, SourceBuilder
+from stoker.sources.source import LABEL_OPTIONS, Kind, Source, SourceBuilder
 from stoker.sources.tables import IMAGE_WORDS, are_no_ids
 from stoker.storage import Location, from_uri, is_absolute, is_path_error, is_web, join, location, split_bucket
 
@@ -69,8 +69,7 @@ _SPELLINGS = {"prefectch_buffer_size": "prefetch_buffer_size"}
 """Keys as their program spells them."""
 
 
-def list_file_lists(look: Look, _is_file: object) -> Source:
-    path = look.path
+def _list(look: Look, path: Location) -> Source:
     config = read_config(path) if is_config(path) else None
     if config and look.options.image_root is not None:
         raise ConfigError(f"{path} says where its images are: leave {option('image_root')} out")
@@ -501,3 +500,11 @@ def read_config(path: Location) -> PipelineConfig:
         message += f" spelling or remove it; the keys of data that are read: {', '.join(sorted(_KEYS))}"
         raise ConfigError(message)
     return PipelineConfig(path, **values)
+
+
+FILE_LISTS = Kind(
+    name="file list, ilsvrc.json",
+    claim=lambda look: look.path if look.is_file else None,
+    list=_list,
+    options=LABEL_OPTIONS | {"boxes", "validation_labels", "image_root"},
+)

@@ -71,7 +71,7 @@ from stoker.sources.names import (
     splits_called_like,
 )
 from stoker.sources.parquet_files import ARROW_SUFFIX, PARQUET_SUFFIX
-from stoker.sources.source import Source, SourceBuilder
+from stoker.sources.source import Kind, Source, SourceBuilder
 from stoker.sources.split_lists import divide_by_lists
 from stoker.storage import Child, Location, from_uri, location
 
@@ -106,7 +106,7 @@ _ANNOTATIONS = (".txt", ".json", ".xml", ".csv", ".tsv", ".jsonl")
 _FEW, _LOOKED_AT = 4, 1000
 
 
-def list_class_folders(look: Look, layout: Layout) -> Source:
+def _list(look: Look, layout: Layout) -> Source:
     if coco := look.once(find_coco):  # of several files of a split
         message = f"{look.path} has the images of several COCO files, which are in no folders of classes; give one file"
         raise SourceError(f"{message}: {' or '.join(str(file.path) for file in coco)}", path=str(look.path))
@@ -368,7 +368,7 @@ class _Contents:
     seen: str
 
 
-def claim_flat_folders(look: Look) -> _Contents | None:
+def _claim_flat(look: Look) -> _Contents | None:
     """Return the images of a folder; None if they have classes, a list or a table beside them may say these."""
     options = look.options
     if look.layout is None or options.labels is not None or options.validation_labels is not None:
@@ -422,7 +422,7 @@ def not_classes(top: Location, names: Sequence[str]) -> str:
     return f"folders called after dates, such as {names[0]}/" if names and all(map(_DATE.fullmatch, names)) else ""
 
 
-def list_flat_folders(look: Look, contents: _Contents) -> Source:
+def _list_flat(look: Look, contents: _Contents) -> Source:
     builder = SourceBuilder(look, contents.base, is_ordered=False)
     beside, count = Counter[str](), 0
     for path, listing in contents.listings.items():
@@ -495,3 +495,17 @@ def _classes_in_names(names: Sequence[str]) -> tuple[str, str]:
     if are_views or all(map(_OF_A_CAMERA.fullmatch, numbers)):
         return "", ""
     return f"{where} with {format_some(sorted(numbers), _FEW)}", rows
+
+
+FLAT_FOLDER = Kind(
+    name="folder of images without classes",
+    claim=_claim_flat,
+    list=_list_flat,
+    options=frozenset({"labels", "validation_labels", "imagenet_labels"}),
+)
+
+FOLDER = Kind(
+    name="folder of class folders or of train/ and validation/",
+    claim=lambda look: look.layout,
+    list=_list,
+)

@@ -46,7 +46,7 @@ from stoker.sources.names import (
 )
 from stoker.sources.options import SEPARATORS, SourceOptions
 from stoker.sources.parquet_files import PARQUET_SUFFIX, holds_bytes
-from stoker.sources.source import Source, SourceBuilder
+from stoker.sources.source import LABEL_OPTIONS, TABLE_OPTIONS, Kind, Source, SourceBuilder
 from stoker.sources.split_lists import divide_by_lists
 from stoker.sources.tables import (
     CAPTION,
@@ -75,11 +75,6 @@ if TYPE_CHECKING:
 
     from stoker.sources.look import FolderContents, Look
 
-
-TABLE_OPTIONS = frozenset(
-    {"image_column", "label_column", "columns", "label_separator", "split_column", "separator", "image_root"}
-)
-"""Names of the options that mean something to a table beside images."""
 
 FILE_NAME = "file_name"
 """The column of the images of metadata files."""
@@ -626,7 +621,7 @@ def why_unused(table: ImageTable) -> str:
     return "" if FILE_NAME in row else "its first row has no file_name"
 
 
-def claim_tables(look: Look) -> list[ImageTable]:
+def _claim(look: Look) -> list[ImageTable]:
     """Return the metadata files of a folder; none if one of them names no files, and there are folders of classes.
 
     Where the user says what the columns of a table are, it is that table, whatever it is called.
@@ -933,3 +928,11 @@ def _first_folder(path: bytes, prefix: bytes = b"") -> bytes:
 def _ends_with(path: bytes, name: bytes) -> bool:
     """Return whether a path ends in a name, with or without a suffix."""
     return any((b"/" + each).endswith(b"/" + name) for each in (path, divide_suffix(path)[0]))
+
+
+TABLES_OF_IMAGES = Kind(
+    name="table of images",
+    claim=_claim,
+    list=list_tables,
+    options=LABEL_OPTIONS | TABLE_OPTIONS | {"boxes"},
+)

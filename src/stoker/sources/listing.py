@@ -1,9 +1,8 @@
 """Listing any source of images, by asking each kind of source in turn; and a listed source as one file.
 
 To add a kind: write a module with a function that claims a path and one that lists it, which fills a
-`stoker.sources.source.SourceBuilder` and returns its `Source`, and add them to `KINDS`, which help, messages and checks
-follow; and a reader or annotations of its own to `_READERS` or `_ANNOTATIONS`. docs/explanation/architecture.md says
-what else it needs.
+`stoker.sources.source.SourceBuilder` and returns its `Source`; end it with a `Kind`, and add that to
+`KINDS`, which help, messages and checks follow. docs/explanation/architecture.md says what else it needs.
 
 Other processes read the file in place of listing the source again. First come the columns: numbers little-endian, each
 at a multiple of 8 bytes, and bytes, which are followed by the column of their starts, at a multiple of 64 KiB. Then
@@ -18,8 +17,6 @@ import json
 import math
 import mmap
 import struct
-from dataclasses import dataclass
-from operator import attrgetter
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,29 +25,27 @@ from stoker import _native
 from stoker.config import refuse_ineffective
 from stoker.errors import ConfigError, SourceError
 from stoker.sources.boxes import Annotations, BoxFolder, MappedBoxes, TableBoxes
-from stoker.sources.coco import claim_coco, list_coco
-from stoker.sources.file_lists import list_file_lists
-from stoker.sources.folders import claim_flat_folders, list_class_folders, list_flat_folders
-from stoker.sources.image_tables import TABLE_OPTIONS, claim_tables, list_tables
+from stoker.sources.coco import COCO
+from stoker.sources.file_lists import FILE_LISTS
+from stoker.sources.folders import FLAT_FOLDER, FOLDER
+from stoker.sources.image_tables import TABLES_OF_IMAGES
 from stoker.sources.items import SPLITS, Blobs, Column, ItemTable, chunks, row_range
 from stoker.sources.look import Look
-from stoker.sources.mask_folders import claim_mask_folders, list_mask_folders
-from stoker.sources.parquet import claim_parquet, list_parquet
-from stoker.sources.parquet_files import ParquetReader
-from stoker.sources.patterns import claim_pattern, list_pattern
-from stoker.sources.reader import FileReader, StoredReader, to_bytes, to_text
+from stoker.sources.mask_folders import MASK_FOLDERS
+from stoker.sources.parquet import PARQUET
+from stoker.sources.patterns import PATTERN
+from stoker.sources.reader import to_bytes, to_text
 from stoker.sources.source import Source
-from stoker.sources.tar_format import MemberReader
-from stoker.sources.tars import claim_tars, list_tars
-from stoker.sources.url_lists import UrlReader, claim_urls, list_urls
-from stoker.sources.voc import claim_voc, list_voc
-from stoker.sources.webdataset import claim_webdataset, list_webdataset
-from stoker.sources.yolo import YoloLabels, claim_yolo, list_yolo
+from stoker.sources.tars import TARS
+from stoker.sources.url_lists import URLS
+from stoker.sources.voc import VOC
+from stoker.sources.webdataset import WEBDATASET
+from stoker.sources.yolo import YOLO
 from stoker.storage import Location, Staging, append_to_scratch, scratch_file
 from stoker.strict_json import parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
@@ -58,49 +53,20 @@ if TYPE_CHECKING:
     from stoker.types import Progress
 
 
-# Names of options: of kinds whose images have classes, of those whose boxes have, and of those that have no classes
-_LABELS = frozenset({"class_names", "labels", "imagenet_labels"})
-_BOXES = frozenset({"masks", "imagenet_labels"})
-_NO_CLASSES = frozenset({"labels", "imagenet_labels"})
-_LISTS = {"boxes", "validation_labels"}
-_COLUMNS = {"image_column", "label_column", "columns"}
-_URL_COLUMNS = {"label_column", "label_separator", "columns"}
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """A kind of source."""
-
-    name: str  # what help and messages call it
-    # returns what ``list`` needs to list a path of this kind; None or nothing for one of another kind
-    claim: Callable[[Look], Any]
-    # lists a path, given what ``claim`` returned. Both raise what `list_source` does
-    list: Callable[[Look, Any], Source]
-    # names of the `stoker.sources.SourceOptions` that mean something to it; others are refused
-    options: frozenset[str]
-
-
 KINDS = (
-    Kind("YOLO folder", claim_yolo, list_yolo, _BOXES),
-    Kind("Pascal VOC folder", claim_voc, list_voc, _BOXES),
-    Kind("table of images", claim_tables, list_tables, _LABELS | TABLE_OPTIONS | {"boxes"}),
-    Kind("folders of images and of masks", claim_mask_folders, list_mask_folders, _NO_CLASSES),
-    Kind("COCO file", claim_coco, list_coco, _BOXES | {"image_root"}),
-    Kind("WebDataset", claim_webdataset, list_webdataset, _LABELS | {"boxes"}),
-    Kind("list of http:// and https:// URLs", claim_urls, list_urls, _LABELS | _URL_COLUMNS),
-    Kind("Parquet", claim_parquet, list_parquet, _LABELS | _COLUMNS | {"boxes"}),
-    Kind("folder of tars, tar", claim_tars, list_tars, _LABELS | _LISTS),
-    Kind("file list, ilsvrc.json", attrgetter("is_file"), list_file_lists, _LABELS | _LISTS | {"image_root"}),
-    Kind("pattern of image files", claim_pattern, list_pattern, _LABELS),
-    Kind(
-        "folder of images without classes", claim_flat_folders, list_flat_folders, _NO_CLASSES | {"validation_labels"}
-    ),
-    Kind(
-        "folder of class folders or of train/ and validation/",
-        attrgetter("layout"),
-        list_class_folders,
-        _LABELS | _LISTS,
-    ),
+    YOLO,
+    VOC,
+    TABLES_OF_IMAGES,
+    MASK_FOLDERS,
+    COCO,
+    WEBDATASET,
+    URLS,
+    PARQUET,
+    TARS,
+    FILE_LISTS,
+    PATTERN,
+    FLAT_FOLDER,
+    FOLDER,
 )
 """All kinds of sources, in the order in which they are asked: the first that claims a path lists it."""
 
@@ -108,12 +74,9 @@ SOURCE_KINDS = ", ".join(kind.name for kind in reversed(KINDS))
 """What `list_source` takes, in the words of help and messages."""
 
 _FORMAT, _VERSION = "stoker-listing", 4
-_ANNOTATIONS: dict[str, type[Annotations]] = {
-    each.name: each for each in (BoxFolder, MappedBoxes, TableBoxes, YoloLabels)
-}
-_READERS: dict[str, type[StoredReader]] = {
-    each.name: each for each in (FileReader, MemberReader, ParquetReader, UrlReader)
-}
+_ANNOTATIONS: dict[str, type[Annotations]] = {each.name: each for each in (BoxFolder, MappedBoxes, TableBoxes)}
+_ANNOTATIONS |= {each.name: each for kind in KINDS for each in kind.annotations}
+_READERS = {kind.reader.name: kind.reader for kind in KINDS}
 _END = struct.Struct("<QI")
 _ALIGNMENT = 8
 _MAPPED_ALIGNMENT = 2**16

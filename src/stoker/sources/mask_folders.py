@@ -33,7 +33,7 @@ from stoker.sources.names import (
     without_year,
 )
 from stoker.sources.reader import Cells, json_bytes
-from stoker.sources.source import Source, SourceBuilder
+from stoker.sources.source import Kind, Source, SourceBuilder
 from stoker.sources.split_lists import divide_by_lists
 from stoker.storage import Location, from_uri, join
 
@@ -102,7 +102,7 @@ class _Contents:
     others: Sequence[bytes]
 
 
-def claim_mask_folders(look: Look) -> _Contents | None:
+def _claim(look: Look) -> _Contents | None:
     """Return the pairs in a folder; None without any, or where a label map insists on folders of classes."""
     if look.layout is None or look.options.labels is not None:
         return None
@@ -279,7 +279,7 @@ def _look_into_masks(root: Location, pairs: Sequence[_Pairs]) -> tuple[Mask, Col
     return Mask(bits), None, problem
 
 
-def list_mask_folders(look: Look, contents: _Contents) -> Source:
+def _list(look: Look, contents: _Contents) -> Source:
     builder, skipped, cells = contents.builder, contents.builder.skipped, GrowingBlobs()
     for pairs in contents.pairs:
         split = pairs.images.split or "train"
@@ -300,3 +300,11 @@ def list_mask_folders(look: Look, contents: _Contents) -> Source:
     skipped.warn(others, "beside images and masks, not used: {names}")
     drawn = None if contents.colours is None else contents.colours.drawn
     return builder.finish(cells=Cells((("mask", contents.mask), None), drawn=drawn))
+
+
+MASK_FOLDERS = Kind(
+    name="folders of images and of masks",
+    claim=_claim,
+    list=_list,
+    options=frozenset({"labels", "imagenet_labels"}),
+)

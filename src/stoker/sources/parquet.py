@@ -36,7 +36,7 @@ from stoker.sources.parquet_files import (
     is_parquet,
     reported_damage,
 )
-from stoker.sources.source import Source, SourceBuilder
+from stoker.sources.source import COLUMN_OPTIONS, LABEL_OPTIONS, Kind, Source, SourceBuilder
 from stoker.sources.tables import (
     BOXES_AS_JSON,
     LABEL,
@@ -111,14 +111,14 @@ def has_images(path: Location) -> bool:
     return _image_column({column.name: column.type for column in ParquetFile(path).schema}) is not None
 
 
-def claim_parquet(look: Look) -> dict[Location, str | None]:
+def _claim(look: Look) -> dict[Location, str | None]:
     if look.layout is not None:
         return _find(look, look.layout)
     is_one = look.is_file and not may_be_tar(look.path) and is_parquet(look.path)
     return {look.path: split_of_file(look.path.name) or "train"} if is_one else {}
 
 
-def list_parquet(look: Look, files: Mapping[Location, str | None]) -> Source:
+def _list(look: Look, files: Mapping[Location, str | None]) -> Source:
     folder = look.layout.base if look.layout is not None else look.path.parent
     builder = SourceBuilder(look, folder, (folder,))
     rows = _Rows(builder, folder)
@@ -465,3 +465,12 @@ def _sizes(file: ParquetFile, columns: Columns) -> Iterator[int]:
 def _base_name(path: str | None) -> tuple[bytes, ...]:
     name = path.rpartition("/")[2] if path else ""
     return (name.encode(errors="replace"),) if name not in ("", ".", "..") and "\0" not in name else ()
+
+
+PARQUET = Kind(
+    name="Parquet",
+    claim=_claim,
+    list=_list,
+    options=LABEL_OPTIONS | COLUMN_OPTIONS | {"boxes"},
+    reader=ParquetReader,
+)

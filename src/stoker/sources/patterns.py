@@ -32,7 +32,7 @@ from stoker.sources.files import images_among
 from stoker.sources.folders import not_classes
 from stoker.sources.known_layouts import check_class_folders
 from stoker.sources.names import SPLIT_FOLDERS, are_splits, is_image_name
-from stoker.sources.source import Source, SourceBuilder
+from stoker.sources.source import LABEL_OPTIONS, Kind, Source, SourceBuilder
 from stoker.storage import Location, glob_matches, location
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ _LEADING_ZERO = re.compile(r"-?0[0-9]")
 _ORDERED_LETTERS = ascii_uppercase + ascii_lowercase
 
 
-def claim_pattern(look: Look) -> tuple[Location, list[Sequence[str]]] | None:
+def _claim(look: Look) -> tuple[Location, list[Sequence[str]]] | None:
     """Return the folder before the first wildcard, and the patterns below it; None of a name without wildcards."""
     if look.layout is not None or look.is_file:
         return None
@@ -66,7 +66,7 @@ def claim_pattern(look: Look) -> tuple[Location, list[Sequence[str]]] | None:
     return top, [(*map(glob.escape, folder.parts[common:]), *parts) for folder, parts in patterns]
 
 
-def list_pattern(look: Look, pattern: tuple[Location, Sequence[Sequence[str]]]) -> Source:
+def _list(look: Look, pattern: tuple[Location, Sequence[Sequence[str]]]) -> Source:
     base, patterns = pattern[0].resolve(), pattern[1]
     builder = SourceBuilder(look, base, (base,), is_ordered=False)
     files = [
@@ -186,3 +186,11 @@ def _braces(text: str, pattern: str) -> list[list[int]]:
 def _check_count(count: int, pattern: str) -> None:
     if count > MAX_NAMES:
         raise SourceError(f"{pattern} stands for more than {MAX_NAMES} names; name a folder", path=pattern)
+
+
+PATTERN = Kind(
+    name="pattern of image files",
+    claim=_claim,
+    list=_list,
+    options=LABEL_OPTIONS,
+)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice, pairwise, repeat
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -41,7 +41,7 @@ from stoker.storage import Location, from_uri, is_absolute, join, location, with
 from stoker.types import MAX_CLASSES, Box, Field, Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -53,6 +53,15 @@ if TYPE_CHECKING:
 _HASHED_ROWS = 2**14
 _PROGRESS_ITEMS = 256
 _READ_ANNOTATIONS = 4096  # of more images of a split so many, spread evenly: a build reads all of them, but once
+
+LABEL_OPTIONS = frozenset({"class_names", "labels", "imagenet_labels"})
+"""Names of the options that mean something wherever images have classes."""
+
+COLUMN_OPTIONS = frozenset({"image_column", "label_column", "columns"})
+"""Names of the options that mean something to every table."""
+
+TABLE_OPTIONS = COLUMN_OPTIONS | {"label_separator", "split_column", "separator", "image_root"}
+"""Names of those that mean something to a table beside images."""
 
 _NAMED_CLASSES, _LOOKED_AT = 5, 100
 _NO_CLASSES = NOT_CLASSES | SPLIT_FOLDERS.keys() | {IMAGES_FOLDER}
@@ -626,3 +635,16 @@ def _may_hold_images(folder: bytes) -> bool:
         name == IMAGES_FOLDER if is_folder else not is_sidecar(name) and not name.startswith(b".")
         for name, is_folder in islice(seen_in(folder), _LOOKED_AT)
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of source."""
+
+    name: str  # what help and messages call it
+    claim: Callable[[Look], Any]  # returns what ``list`` needs; None or nothing for a path of another kind
+    list: Callable[[Look, Any], Source]  # lists a path; both raise what `stoker.sources.list_source` does
+    # names of the `stoker.sources.SourceOptions` that mean something to it; others are refused
+    options: frozenset[str] = LABEL_OPTIONS | {"boxes", "validation_labels"}
+    reader: type[StoredReader] = FileReader  # which readers of saved listings make again
+    annotations: tuple[type[Annotations], ...] = ()  # those that no other kind has, which they make again, too

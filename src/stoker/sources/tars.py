@@ -22,7 +22,7 @@ from stoker.sources.items import Group, GrowingColumn
 from stoker.sources.labels import find_validation_labels, missing_labels_advice, read_validation_labels
 from stoker.sources.names import JUNK, SPLIT_FOLDERS, are_splits, is_sidecar, path_parts
 from stoker.sources.patterns import expand_braces, image_patterns
-from stoker.sources.source import Source, SourceBuilder
+from stoker.sources.source import Kind, Source, SourceBuilder
 from stoker.sources.tar_format import FileWindow, MemberReader, is_compressed, may_be_tar, tar_members
 from stoker.storage import Location, location
 
@@ -106,14 +106,14 @@ def folder_of(look: Look, tars: Mapping[Location, str]) -> Location:
     return next(iter(tars)).parent if look.layout is None else look.layout.base
 
 
-def claim_tars(look: Look) -> dict[Location, str]:
+def _claim(look: Look) -> dict[Location, str]:
     if look.layout is None:
         return look.once(named_tars)
     tars = find_tars(look, look.layout.base)
     return tars if tars and not look.holds_folders else {}
 
 
-def list_tars(look: Look, tars: Mapping[Location, str]) -> Source:
+def _list(look: Look, tars: Mapping[Location, str]) -> Source:
     folder = folder_of(look, tars)
     builder = SourceBuilder(look, folder, (folder,))
     labels = None
@@ -300,3 +300,11 @@ class TarImages:
         noted = self._skipped.noted
         self._skipped.warn(noted["unsafe name"], "members of tars whose names lead out of it are not used: {names}")
         self._skipped.warn(noted["link"], "links in tars are not followed: {names}")
+
+
+TARS = Kind(
+    name="folder of tars, tar",
+    claim=_claim,
+    list=_list,
+    reader=MemberReader,
+)

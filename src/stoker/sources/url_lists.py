@@ -22,7 +22,7 @@ from stoker.sources.items import Group, GrowingColumn, Item, repeats_in
 from stoker.sources.parquet import has_images
 from stoker.sources.parquet_files import PARQUET_SUFFIX
 from stoker.sources.reader import FileReader
-from stoker.sources.source import Source, SourceBuilder
+from stoker.sources.source import LABEL_OPTIONS, Kind, Source, SourceBuilder
 from stoker.sources.tables import TABLES, TableRows, damaged, find_classes_of, table_rows
 from stoker.sources.tar_format import may_be_tar
 from stoker.storage import Location, is_web, read_url, without_signature
@@ -73,7 +73,7 @@ def claim_urls(look: Look) -> list[Location]:
     return paths if is_one and _has_urls(paths[0]) else []
 
 
-def list_urls(look: Look, paths: Sequence[Location]) -> Source:
+def _list(look: Look, paths: Sequence[Location]) -> Source:
     folder = paths[0].parent
     builder = SourceBuilder(look, folder, (folder,))
     collector, warnings = builder.collector, builder.warnings
@@ -106,7 +106,7 @@ def list_urls(look: Look, paths: Sequence[Location]) -> Source:
         if rows.have_labels and unlabelled:
             warnings.append(f"{look.root}: {format_count(unlabelled, 'row')} without a label")
     cells = None if rows is None else rows.finish(builder)
-    return builder.finish(reader=UrlReader(builder.base, "web", cells))
+    return builder.finish(reader=_UrlReader(builder.base, "web", cells))
 
 
 def _urls_of_texts(paths: Sequence[Location], builder: SourceBuilder) -> Iterator[tuple[bytes, int]]:
@@ -131,7 +131,7 @@ def _urls_of_tables(paths: Sequence[Location], column: str, rows: TableRows) -> 
         yield url or b"row %d, which has no URL" % number, label
 
 
-class UrlReader(FileReader):
+class _UrlReader(FileReader):
     """Reads images whose paths are their URLs on web servers, once."""
 
     name = "urls"
@@ -158,3 +158,12 @@ def _url_column(paths: Sequence[Location]) -> str:
         if len(names) > 1:
             raise SourceError(f"{path} does not call the column of its URLs as {paths[0]} does", path=str(path))
     return names.pop()
+
+
+URLS = Kind(
+    name="list of http:// and https:// URLs",
+    claim=claim_urls,
+    list=_list,
+    options=LABEL_OPTIONS | {"label_column", "label_separator", "columns"},
+    reader=_UrlReader,
+)

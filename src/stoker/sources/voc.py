@@ -25,7 +25,7 @@ from stoker.sources.items import Blobs, Column, GrowingBlobs
 from stoker.sources.labels import has_control_character
 from stoker.sources.names import divide_suffix, is_image_name, is_sidecar, splits_among
 from stoker.sources.reader import Cells, json_bytes
-from stoker.sources.source import Source, SourceBuilder
+from stoker.sources.source import Kind, Source, SourceBuilder
 from stoker.sources.split_lists import BOTH, divided, find_lists
 from stoker.storage import Location, from_uri, join
 from stoker.types import MAX_CLASSES, Field
@@ -61,7 +61,7 @@ class _Part:
     split: str = "train"  # the split of the images, where no lists say it
 
 
-def claim_voc(look: Look) -> list[_Part]:
+def _claim(look: Look) -> list[_Part]:
     if look.layout is None:
         return []
     base = look.path.resolve().to_uri()
@@ -137,7 +137,7 @@ def _at(base: bytes, path: bytes) -> Location:
     return from_uri(join(base, path.rstrip(b"/")) if path else base)
 
 
-def list_voc(look: Look, parts: Sequence[_Part]) -> Source:
+def _list(look: Look, parts: Sequence[_Part]) -> Source:
     builder = SourceBuilder(look, look.path.resolve(), is_ordered=False)
     images = _Images(builder, parts)
     tops = [_at(builder.base, top) for top in (*(part.top for part in parts), b"")]
@@ -333,3 +333,11 @@ class _Objects:
         sizes = np.clip(np.array(self._sizes), 0, 2**31 - 1).astype(np.int32).reshape(-1, 2)
         own = {"annotated": sizes, "flaws": np.array(self._flaws, np.int32)}
         return {**columns, "boxes": Blobs(boxes.tobytes(), columns["boxes"].starts), **own}
+
+
+VOC = Kind(
+    name="Pascal VOC folder",
+    claim=_claim,
+    list=_list,
+    options=frozenset({"masks", "imagenet_labels"}),
+)

@@ -24,7 +24,7 @@ from stoker.fields import Json, Text, field_of_image
 from stoker.sources.items import GrowingColumn, chunks, new_column
 from stoker.sources.labels import LabelMap, read_label_map
 from stoker.sources.names import are_splits, is_sidecar, splits_among
-from stoker.sources.source import Source, SourceBuilder
+from stoker.sources.source import LABEL_OPTIONS, Kind, Source, SourceBuilder
 from stoker.sources.tables import BOXES_AS_JSON, has_boxes
 from stoker.sources.tar_format import FileWindow, MemberReader, is_compressed, read_member, tar_members
 from stoker.sources.tars import TarImages, find_tars, folder_of, named_tars, split_of
@@ -145,14 +145,14 @@ def _split(name: bytes) -> tuple[bytes | None, bytes]:
     return (match[1], match[2].lower()) if match else (None, b"")
 
 
-def claim_webdataset(look: Look) -> dict[Location, str]:
+def _claim(look: Look) -> dict[Location, str]:
     if look.layout is not None:
         return _find(look, look.layout)
     tars = look.once(named_tars)
     return tars if tars and hold_samples(tars) else {}
 
 
-def list_webdataset(look: Look, shards: Mapping[Location, str]) -> Source:
+def _list(look: Look, shards: Mapping[Location, str]) -> Source:
     folder = folder_of(look, shards)
     builder = SourceBuilder(look, folder, (folder,))
     if look.layout is not None:  # img2dataset writes tables beside the tars, of what is in them
@@ -328,3 +328,12 @@ def _read_class(window: FileWindow, member: tarfile.TarInfo) -> int | None:
         return None
     match = _CLASS_ID.fullmatch(read_member(window.inner(member), member, _MAX_CLASS_BYTES))
     return int(match[1]) if match and int(match[1]) < MAX_CLASSES else None
+
+
+WEBDATASET = Kind(
+    name="WebDataset",
+    claim=_claim,
+    list=_list,
+    options=LABEL_OPTIONS | {"boxes"},
+    reader=MemberReader,
+)

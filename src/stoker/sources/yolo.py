@@ -34,7 +34,7 @@ from stoker.sources.names import (
     without_own,
 )
 from stoker.sources.reader import Cells, json_bytes
-from stoker.sources.source import Source, SourceBuilder
+from stoker.sources.source import Kind, Source, SourceBuilder
 from stoker.storage import Location, from_uri, is_absolute, join
 from stoker.types import MAX_CLASSES, Box
 
@@ -68,7 +68,7 @@ class _Contents:
     is_beside: bool = False  # whether texts lie beside the images though these lie in a folder ``images``
 
 
-def claim_yolo(look: Look) -> _Contents | None:
+def _claim(look: Look) -> _Contents | None:
     if look.is_file:
         if look.path.suffix not in _SUFFIXES:
             return None
@@ -236,7 +236,7 @@ def _refuse(path: Location, problem: str) -> NoReturn:
     raise SourceError(f"{path} is not a file of YOLO's that can be used: {problem}", path=str(path))
 
 
-def list_yolo(look: Look, contents: _Contents) -> Source:
+def _list(look: Look, contents: _Contents) -> Source:
     path, base = contents.path, contents.base
     builder = SourceBuilder(look, base, is_ordered=False)
     own = own_names(base)
@@ -264,7 +264,7 @@ def list_yolo(look: Look, contents: _Contents) -> Source:
     listed.report()
     _warn_of_turned(builder)
     cells = _masks(builder, contents) if look.options.masks else None
-    labels = YoloLabels(builder.base, contents.is_beside)
+    labels = _YoloLabels(builder.base, contents.is_beside)
     boxes = {group.split: labels for group in builder.collector.groups if group.split is not None}
     return builder.finish(boxes, cells=cells, box_classes=contents.names)
 
@@ -425,7 +425,7 @@ class _YoloMask(DrawnMask):
 
 
 @dataclass(frozen=True, slots=True)
-class YoloLabels(Annotations):
+class _YoloLabels(Annotations):
     """Annotations in texts beside the images, read image by image."""
 
     name: ClassVar[str] = "yolo"
@@ -463,3 +463,12 @@ def _text_of(path: bytes, *, is_beside: bool) -> bytes:
     if not is_beside:
         replace_last(folders, b"images", b"labels")
     return b"/".join((*folders, divide_suffix(name)[0] + b".txt"))
+
+
+YOLO = Kind(
+    name="YOLO folder",
+    claim=_claim,
+    list=_list,
+    options=frozenset({"masks", "imagenet_labels"}),
+    annotations=(_YoloLabels,),
+)
