@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,9 +31,7 @@ def with_alpha(kind: str, **options: object) -> bytes:
 
 def animation(kind: str) -> bytes:
     frames = [Image.fromarray(pictures.pixels(WIDTH, HEIGHT, seed)) for seed in (30, 31)]
-    buffer = io.BytesIO()
-    frames[0].save(buffer, kind, save_all=True, append_images=frames[1:])
-    return buffer.getvalue()
+    return pictures.encode(frames[0], format=kind, save_all=True, append_images=frames[1:])
 
 
 FILES = {

@@ -19,6 +19,7 @@ import stoker
 from builder.killing import interrupt
 from builder.trees import contents, picture, pixels, write_tree
 from loader.remote_datasets import folder_in
+from reference import pictures
 from stoker import _native, fields
 from stoker.errors import ConfigError, DestinationError, SourceError, SourceWarning, TooManyRejectsError
 from stoker.sources import list_records
@@ -134,10 +135,9 @@ def modes() -> dict[str, np.ndarray]:
 @pytest.mark.parametrize("name", modes())
 def test_an_array_is_stored_as_a_png_of_it_would_be(name: str, settings: dict[str, str], tmp_path: Path) -> None:
     array = modes()[name]
-    out = io.BytesIO()
-    Image.fromarray(array[:, :, 0] if array.shape[2:] == (1,) else array).save(out, "PNG")
+    out = pictures.encode(Image.fromarray(array[:, :, 0] if array.shape[2:] == (1,) else array), format="PNG")
     build([{"image": array}], tmp_path / "array", **settings)
-    build([{"image": out.getvalue()}], tmp_path / "file", **settings)
+    build([{"image": out}], tmp_path / "file", **settings)
     array_sample, file_sample = samples(tmp_path / "array")["0"], samples(tmp_path / "file")["0"]
     assert array_sample.format == file_sample.format
     stored = [Image.open(io.BytesIO(sample.encoded)) for sample in (array_sample, file_sample)]

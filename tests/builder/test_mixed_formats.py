@@ -17,6 +17,7 @@ from PIL import Image, features
 import stoker
 from builder.test_engines import PickledTasks
 from builder.trees import build, contents, picture, pixels, settings_for, write_tree
+from reference import pictures
 from stoker.builder import forecast, open_source
 from stoker.cli.main import main
 from stoker.format import read_manifest
@@ -40,9 +41,7 @@ RECIPES = [
 
 
 def sixteen_bits() -> bytes:
-    out = io.BytesIO()
-    Image.fromarray(pixels(9)[:, :, 0].astype(np.uint16) * 257).save(out, "PNG")
-    return out.getvalue()
+    return pictures.encode(Image.fromarray(pixels(9)[:, :, 0].astype(np.uint16) * 257), format="PNG")
 
 
 def mixed_tree(root: Path) -> Path:

@@ -19,6 +19,7 @@ import pytest
 from PIL import Image
 
 from builder.trees import write_tree
+from reference import pictures
 from stoker.builder import estimate
 from stoker.cli.main import main
 from stoker.loader import open_dataset
@@ -31,10 +32,8 @@ COMMAND = [sys.executable, "-m", "stoker.cli.main"]
 
 
 def jpeg(seed: int, size: tuple[int, int] = (40, 30), kind: str = "JPEG") -> bytes:
-    out = io.BytesIO()
     pixels = np.random.default_rng(seed).integers(0, 256, (size[1] // 10, size[0] // 10, 3), np.uint8)
-    Image.fromarray(pixels).resize(size).save(out, kind)
-    return out.getvalue()
+    return pictures.encode(Image.fromarray(pixels).resize(size), format=kind)
 
 
 @pytest.fixture

@@ -58,9 +58,7 @@ FIELDS: dict[str, Any] = {
 
 
 def encoded(pixels: np.ndarray, kind: str) -> bytes:
-    out = io.BytesIO()
-    Image.fromarray(pixels).save(out, kind)
-    return out.getvalue()
+    return pictures.encode(Image.fromarray(pixels), format=kind)
 
 
 def record(number: int) -> dict[str, Any]:

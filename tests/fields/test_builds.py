@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import struct
 import zlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from PIL import Image as PillowImage
 import stoker
 from fields.record_source import build_records, memory_source
 from reference import example, pictures, tfrecord
+from reference.png import END, chunk, header
 from stoker import fields
 from stoker.builder import (
     BuildSettings,
@@ -64,12 +64,7 @@ def png(image: PillowImage.Image) -> bytes:
 
 def huge_png() -> bytes:
     """A PNG of few bytes whose header claims more pixels than there is memory for."""
-    header = struct.pack(">IIBBBBB", 2_000_000_000, 2_000_000_000, 8, 0, 0, 0, 0)
-    chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(bytes(100))), (b"IEND", b"")]
-    parts = [
-        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in chunks
-    ]
-    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
+    return header(2_000_000_000, 2_000_000_000, 0, 8) + chunk(b"IDAT", zlib.compress(bytes(100))) + END
 
 
 def record(number: int) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import struct
 import zlib
 from dataclasses import dataclass
@@ -203,9 +202,8 @@ def tiff_pages(count: int) -> bytes:
 
 def jpeg_2000(*changes: tuple[int, bytes]) -> bytes:
     """A code stream of 16 x 16 with other bytes at offsets behind its marker SIZ."""
-    buffer = io.BytesIO()
-    Image.new("RGB", (16, 16)).save(buffer, "JPEG2000", no_jp2=True)
-    data = bytearray(buffer.getvalue())
+    buffer = pictures.encode(Image.new("RGB", (16, 16)), format="JPEG2000", no_jp2=True)
+    data = bytearray(buffer)
     start = data.index(b"\xff\x51")
     for at, value in changes:
         data[start + at : start + at + len(value)] = value

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import gzip
-import io
 import json
 import os
 import re
@@ -28,6 +27,8 @@ from PIL import Image
 import stoker
 from hostile.image_bombs import bombs
 from hostile.lying_store import BUCKET, lying_store
+from reference import pictures
+from reference.png import END, chunk, header
 from stoker import _native
 from stoker.errors import StokerError
 from stoker.format import JOURNAL_NAME
@@ -49,9 +50,9 @@ SIDE = 11_585  # squared, just below the default of max_pixels
 
 
 def small_jpeg(mode: str = "RGB", **settings: Any) -> bytes:
-    buffer = io.BytesIO()
-    Image.new(mode, (16, 16), 128 if mode == "L" else (128,) * len(mode)).save(buffer, "JPEG", **settings)
-    return buffer.getvalue()
+    return pictures.encode(
+        Image.new(mode, (16, 16), 128 if mode == "L" else (128,) * len(mode)), format="JPEG", **settings
+    )
 
 
 def resized(jpeg: bytes, width: int = SIDE, height: int = SIDE, marker: int | None = None) -> bytes:
@@ -79,13 +80,8 @@ def scan_by_scan(jpeg: bytes) -> bytes:
     return jpeg[:start] + b"\xff\xda\0\x08\x01\x01\0\0\x3f\0" + jpeg[end:]
 
 
-def chunk(kind: bytes, data: bytes) -> bytes:
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-
 def png(data: bytes, kind: int = 2) -> bytes:
-    head = struct.pack(">IIBBBBB", SIDE, SIDE, 8, kind, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", data) + chunk(b"IEND", b"")
+    return header(SIDE, SIDE, kind, 8) + chunk(b"IDAT", data) + END
 
 
 def tiff(width: int, height: int, compression: int, count: int) -> bytes:
@@ -255,10 +251,9 @@ def other_image_lies() -> Iterator[Lie]:
 
 
 def jpeg_2000() -> bytes:
-    buffer = io.BytesIO()
-    Image.new("RGB", (16, 16)).save(buffer, "JPEG2000")
+    buffer = pictures.encode(Image.new("RGB", (16, 16)), format="JPEG2000")
     size, small = struct.pack(">II", SIDE, SIDE), struct.pack(">II", 16, 16)
-    return buffer.getvalue().replace(small, size)
+    return buffer.replace(small, size)
 
 
 def file_lies() -> Iterator[Lie]:

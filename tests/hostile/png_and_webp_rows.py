@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import struct
 import zlib
 from functools import cache
@@ -96,9 +95,7 @@ def flipped(data: bytes, at: int) -> bytes:
 
 def animated(kind: str) -> bytes:
     frames = [Image.fromarray(pictures.pixels(20, 30, seed)) for seed in range(3)]
-    buffer = io.BytesIO()
-    frames[0].save(buffer, kind, save_all=True, append_images=frames[1:])
-    return buffer.getvalue()
+    return pictures.encode(frames[0], format=kind, save_all=True, append_images=frames[1:])
 
 
 PNG_ROWS: dict[str, Row] = {

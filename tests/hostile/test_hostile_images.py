@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import resource
 import struct
 import zlib
@@ -11,6 +10,8 @@ from functools import cache
 import pytest
 from PIL import Image
 
+from reference import pictures
+from reference.png import END, chunk, header
 from small_cases import each
 from stoker.errors import ImageError, ImageTooLargeError
 from stoker.recipe import Recipe, convert, parse_encode, parse_resize
@@ -28,9 +29,9 @@ RECIPES = {
 
 @cache
 def jpeg(*, progressive: bool = False) -> bytes:
-    buffer = io.BytesIO()
-    Image.linear_gradient("L").resize((64, 48)).convert("RGB").save(buffer, "JPEG", progressive=progressive)
-    return buffer.getvalue()
+    return pictures.encode(
+        Image.linear_gradient("L").resize((64, 48)).convert("RGB"), format="JPEG", progressive=progressive
+    )
 
 
 def segment(marker: int, body: bytes) -> bytes:
@@ -54,13 +55,8 @@ def frame(at: int, value: bytes) -> bytes:
 
 
 def png(width: int, height: int, extra: bytes = b"", rows: bytes | None = None) -> bytes:
-    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     pixels = zlib.compress(bytes((3 * width + 1) * height)) if rows is None else rows
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + extra + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
-
-
-def chunk(kind: bytes, data: bytes) -> bytes:
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    return header(width, height, 2, 8) + extra + chunk(b"IDAT", pixels) + END
 
 
 @cache

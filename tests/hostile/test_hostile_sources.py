@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from PIL import Image
 
+from reference import pictures
 from sources.making import tar_bytes, xml
 from stoker.cli.main import main
 from stoker.format import read_rejects
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 
 def jpeg() -> bytes:
-    buffer = io.BytesIO()
-    Image.new("RGB", (16, 16), "red").save(buffer, "JPEG")
-    return buffer.getvalue()
+    return pictures.encode(Image.new("RGB", (16, 16), "red"))
 
 
 def put(root: Path, *names: str | bytes) -> Path:

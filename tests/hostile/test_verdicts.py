@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import io
 import json
 import struct
 import warnings
@@ -174,10 +173,8 @@ def adobe(transform_code: int) -> bytes:
 
 def two_pictures() -> bytes:
     """An MPO: two JPEGs in a file, as some cameras make them."""
-    buffer = io.BytesIO()
     first, second = (Image.fromarray(pictures.pixels(WIDTH, HEIGHT, seed)) for seed in (5, 6))
-    first.save(buffer, "MPO", save_all=True, append_images=[second])
-    return buffer.getvalue()
+    return pictures.encode(first, format="MPO", save_all=True, append_images=[second])
 
 
 ROWS: dict[str, Row] = {

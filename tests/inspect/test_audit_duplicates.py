@@ -67,9 +67,7 @@ def test_near_hashes_are_those_that_all_pairs_tell(
 
 def test_copies_are_found_in_the_strictest_sense() -> None:
     def saved(image: Image.Image, kind: str, **options: object) -> bytes:
-        file = io.BytesIO()
-        image.save(file, kind, **options)
-        return file.getvalue()
+        return pictures.encode(image, format=kind, **options)
 
     photo, other = pictures.jpeg(160, 120, 3), pictures.jpeg(160, 120, 4)
     image = Image.open(io.BytesIO(photo)).convert("RGB")

@@ -24,9 +24,7 @@ SIZES = [(1, 1), (1, 40), (40, 1), (5, 7), (31, 33), (32, 32), (64, 96), (257, 1
 
 
 def encoded(image: Image.Image, kind: str, **options: object) -> bytes:
-    file = io.BytesIO()
-    image.save(file, kind, **options)
-    return file.getvalue()
+    return pictures.encode(image, format=kind, **options)
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -5,7 +5,6 @@ A child that has not ended after half a minute is killed, which fails its test.
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import signal
@@ -25,6 +24,7 @@ import stoker
 from benchmarks import forks
 from loader.shards import write_shards
 from loader.threads import meanwhile
+from reference import pictures
 from stoker.errors import ClosedError
 from stoker.forks import PerProcess, process_number
 from stoker.loader import caches as cache_files
@@ -234,9 +234,7 @@ def test_images_of_other_formats_are_decoded_in_a_child_while_the_parent_convert
 
 
 def encoded(kind: str) -> bytes:
-    data = io.BytesIO()
-    Image.new("RGB", (1, 1)).save(data, kind)
-    return data.getvalue()
+    return pictures.encode(Image.new("RGB", (1, 1)), format=kind)
 
 
 def fork_while_threads_begin_to_run_python(folder: str) -> None:

@@ -20,6 +20,7 @@ from PIL import Image
 
 import stoker
 from loader.shards import image, write_shards
+from reference import pictures
 from stoker.errors import ClosedError, ConfigError, CorruptRecordError, ExampleError, ImageError, TruncatedShardError
 
 TRANSFORM = stoker.Resize(16)
@@ -270,9 +271,8 @@ def test_a_program_may_end_in_the_middle_of_an_epoch(shards: list[Path]) -> None
 
 @pytest.mark.slow
 def test_ctrl_c_ends_a_waiting_loader_within_a_second(tmp_path: Path) -> None:
-    large = io.BytesIO()
-    Image.radial_gradient("L").resize((3000, 3000)).convert("RGB").save(large, "JPEG")
-    shard = write_shards(tmp_path, 2, 1, bad=dict.fromkeys(range(2), large.getvalue()))[0]
+    large = pictures.encode(Image.radial_gradient("L").resize((3000, 3000)).convert("RGB"))
+    shard = write_shards(tmp_path, 2, 1, bad=dict.fromkeys(range(2), large))[0]
     program = f"""
         import stoker
         endless = stoker.mix([stoker.open({str(shard)!r})], samples_per_epoch=10_000)

@@ -15,6 +15,7 @@ from PIL import Image
 import stoker
 from loader.shards import write_annotated, write_shards, write_wrong_boxes
 from page_checks import checked
+from reference import pictures
 from stoker.errors import ExampleError
 from stoker.loader.pictures import corners_of, original_pixels
 
@@ -168,9 +169,8 @@ def test_boxes_of_the_wrong_kind_are_reported_and_not_raised(tmp_path: Path) -> 
 
 
 def test_a_huge_image_is_not_decoded_for_a_strip(tmp_path: Path) -> None:
-    data = io.BytesIO()
-    Image.new("L", (8000, 8000)).save(data, "PNG")
-    write_shards(tmp_path, 2, 1, bad={0: data.getvalue()})
+    data = pictures.encode(Image.new("L", (8000, 8000)), format="PNG")
+    write_shards(tmp_path, 2, 1, bad={0: data})
     assert "8000 x 8000 pixels are too many" in stoker.open(tmp_path)._repr_html_()
 
 

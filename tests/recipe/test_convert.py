@@ -30,9 +30,7 @@ def pixels(width: int = 48, height: int = 36) -> np.ndarray:
 
 
 def save(kind: str, mode: str = "RGB", size: tuple[int, int] = (48, 36), **options: Any) -> bytes:
-    out = io.BytesIO()
-    Image.fromarray(pixels(*size)).convert(mode).save(out, kind, **options)
-    return out.getvalue()
+    return pictures.encode(Image.fromarray(pixels(*size)).convert(mode), format=kind, **options)
 
 
 def rgb(data: bytes) -> np.ndarray:
@@ -107,18 +105,16 @@ def test_cmyk_jpegs_become_rgb(adobe_inverted: bool) -> None:
 
 def test_sixteen_bit_grey_is_scaled_not_clipped() -> None:
     values = np.linspace(0, 65535, 48 * 36).round().astype(np.uint16).reshape(36, 48)
-    out = io.BytesIO()
-    Image.fromarray(values).save(out, "PNG")
-    stored = rgb(convert(out.getvalue(), JPEG_ONLY).data)
+    out = pictures.encode(Image.fromarray(values), format="PNG")
+    stored = rgb(convert(out, JPEG_ONLY).data)
     assert np.abs(stored[:, :, 1].astype(int) - np.round(values / 257)).max() <= 2
 
 
 def test_the_first_frame_of_an_animation_is_stored() -> None:
     frames = [Image.fromarray(np.full((8, 8, 3), level, np.uint8)) for level in (40, 200)]
     for kind in ("GIF", "WEBP", "TIFF", "PNG"):
-        out = io.BytesIO()
-        frames[0].save(out, kind, save_all=True, append_images=frames[1:])
-        assert abs(int(rgb(convert(out.getvalue(), KEEP).data)[4, 4, 0]) - 40) <= 3, kind
+        out = pictures.encode(frames[0], format=kind, save_all=True, append_images=frames[1:])
+        assert abs(int(rgb(convert(out, KEEP).data)[4, 4, 0]) - 40) <= 3, kind
 
 
 @each("orientation", range(1, 9))
@@ -140,9 +136,8 @@ def test_exif_orientation_is_applied_when_asked(kind: str, orientation: int) -> 
 def test_boxes_turn_with_the_pixels(orientation: int) -> None:
     marked = np.zeros((30, 60, 3), np.uint8)
     marked[5:10, 12:36] = 255
-    out = io.BytesIO()
-    Image.fromarray(marked).save(out, "PNG", exif=pictures.exif(orientation))
-    stored = convert(out.getvalue(), Recipe(exif="apply", resize=parse_resize("exact:120x120")))
+    out = pictures.encode(Image.fromarray(marked), format="PNG", exif=pictures.exif(orientation))
+    stored = convert(out, Recipe(exif="apply", resize=parse_resize("exact:120x120")))
     (box,) = stored.geometry.place([Box(12 / 60, 5 / 30, 36 / 60, 10 / 30)])
     rows, columns = np.nonzero(rgb(stored.data)[:, :, 1] > 127)
     edges = [columns.min() / 120, rows.min() / 120, (columns.max() + 1) / 120, (rows.max() + 1) / 120]
@@ -168,11 +163,10 @@ def test_resized_pixels_are_those_of_pillow(kind: str, words: str, size: tuple[i
     image = opened(data).convert("RGB")
     if words.startswith("square"):
         image = image.crop((6, 0, 42, 36))
-    expected = io.BytesIO()
-    image.resize(size, Image.Resampling.BICUBIC).save(expected, "JPEG", quality=100, subsampling=0)
+    expected = pictures.encode(image.resize(size, Image.Resampling.BICUBIC), quality=100, subsampling=0)
     assert (stored.width, stored.height) == size
     assert stored.storing.converted == (None if kind == "JPEG" else "png")
-    assert np.abs(rgb(stored.data).astype(int) - rgb(expected.getvalue())).max() <= 1
+    assert np.abs(rgb(stored.data).astype(int) - rgb(expected)).max() <= 1
 
 
 def test_resized_images_have_the_encoding_asked_for() -> None:
@@ -270,10 +264,9 @@ def test_jpegs_that_few_readers_decode_are_refused_with_the_reason() -> None:
 
 
 def test_thirty_two_bit_tiffs_have_no_defined_form() -> None:
-    out = io.BytesIO()
-    Image.fromarray(np.ones((4, 4), np.float32)).save(out, "TIFF")
+    out = pictures.encode(Image.fromarray(np.ones((4, 4), np.float32)), format="TIFF")
     with pytest.raises(ImageError, match="32-bit samples"):
-        convert(out.getvalue(), KEEP)
+        convert(out, KEEP)
 
 
 def test_a_resize_that_no_jpeg_can_hold_is_refused() -> None:
@@ -291,9 +284,8 @@ def test_pillows_own_limit_does_not_interfere_and_nothing_leaks(monkeypatch: pyt
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         before = list(warnings.filters)
-        palette = io.BytesIO()
-        Image.fromarray(pixels()).convert("P").save(palette, "PNG", transparency=bytes(range(200)))
-        threads = [threading.Thread(target=convert, args=(palette.getvalue(), KEEP)) for _ in range(8)]
+        palette = pictures.encode(Image.fromarray(pixels()).convert("P"), format="PNG", transparency=bytes(range(200)))
+        threads = [threading.Thread(target=convert, args=(palette, KEEP)) for _ in range(8)]
         for thread in threads:
             thread.start()
         for thread in threads:

@@ -26,9 +26,7 @@ def jpeg(width: int, height: int, *, orientation: int = 1, mode: str = "RGB") ->
     shape = (height, width, 3) if mode == "RGB" else (height, width)
     noise = np.random.default_rng(width * 7 + height).integers(0, 256, shape, np.uint8)
     image = Image.fromarray(noise).resize((width, height))
-    out = io.BytesIO()
-    image.save(out, "JPEG", quality=90, exif=pictures.exif(orientation))
-    return out.getvalue()
+    return pictures.encode(image, quality=90, exif=pictures.exif(orientation))
 
 
 def decoded(data: bytes, *, turned: bool = False) -> Image.Image:
@@ -100,9 +98,8 @@ def test_an_object_of_a_turned_image(orientation: int, mode: str) -> None:
     width, height, box = 48, 32, Box(0.25, 0.125, 0.75, 0.5)
     data = jpeg(width, height, orientation=orientation)
     part = decoded(data).crop((12, 4, 36, 16))
-    out = io.BytesIO()
-    part.save(out, "PNG", exif=pictures.exif(orientation))
-    upright = decoded(out.getvalue(), turned=True)
+    out = pictures.encode(part, format="PNG", exif=pictures.exif(orientation))
+    upright = decoded(out, turned=True)
     if mode == "square":
         side = min(upright.size)
         left, top = (upright.width - side) // 2, (upright.height - side) // 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -119,13 +118,12 @@ def test_objects_of_records(tmp_path: Path) -> None:
 
 def test_a_png_in_a_record_is_kept_unless_readers_want_jpeg(tmp_path: Path) -> None:
     pixels = np.random.default_rng(1).integers(0, 256, (9, 7, 3), np.uint8)
-    out = io.BytesIO()
-    Image.fromarray(pixels).save(out, "PNG")
-    record = {"image/encoded": ("bytes", [out.getvalue()]), "image/class/label": ("int64", [1])}
+    out = pictures.encode(Image.fromarray(pixels), format="PNG")
+    record = {"image/encoded": ("bytes", [out]), "image/class/label": ("int64", [1])}
     shard(tmp_path / "train-00000-of-00001", [record])
     assert stoker_does("repack", tmp_path / "train-*", tmp_path / "out") == 0
     assert read_manifest(tmp_path / "out").converted == {}
-    assert stoker.open(tmp_path / "out")[0].encoded == out.getvalue()
+    assert stoker.open(tmp_path / "out")[0].encoded == out
     assert stoker_does("repack", tmp_path / "train-*", tmp_path / "jpeg", "--preset", "imagenet") == 0
     assert read_manifest(tmp_path / "jpeg").converted == {"png": 1}
     assert stoker.open(tmp_path / "jpeg")[0].encoded.startswith(b"\xff\xd8")

@@ -12,6 +12,7 @@ import numpy as np
 from PIL import Image
 
 from reference import pictures
+from reference.png import END, chunk, header
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -43,12 +44,8 @@ def png(text: str, channels: int = 3) -> bytes:
     pixels = (text.encode() * 8 * length)[: 8 * length]
     rows = b"".join(b"\0" + pixels[start : start + length] for start in range(0, len(pixels), length))
     stored = struct.pack("<BHH", 1, len(rows), len(rows) ^ 0xFFFF) + rows  # the last block of a zlib stream
-    header = struct.pack(">IIBBBBB", 8, 8, 8, {1: 0, 3: 2}[channels], 0, 0, 0)
-    chunks = {b"IHDR": header, b"IDAT": b"\x78\x01" + stored + struct.pack(">I", zlib.adler32(rows)), b"IEND": b""}
-    return b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-        for kind, data in chunks.items()
-    )
+    data = b"\x78\x01" + stored + struct.pack(">I", zlib.adler32(rows))
+    return header(8, 8, {1: 0, 3: 2}[channels], 8) + chunk(b"IDAT", data) + END
 
 
 def xml(

@@ -19,6 +19,7 @@ from PIL import Image
 from pyarrow import parquet
 
 import stoker
+from reference import pictures
 from sources.making import picture
 from stoker import fields
 from stoker.cli.main import main
@@ -38,9 +39,7 @@ ROWS = 11
 
 
 def mask(number: int) -> bytes:
-    buffer = io.BytesIO()
-    Image.fromarray(np.full((6, 8), number % 5, np.uint8)).save(buffer, "PNG")
-    return buffer.getvalue()
+    return pictures.encode(Image.fromarray(np.full((6, 8), number % 5, np.uint8)), format="PNG")
 
 
 def image(data: bytes | None, path: str | None = None) -> dict[str, Any]:

@@ -320,14 +320,13 @@ def test_boxes_of_photographs_annotated_upright_lie_in_the_image(
         upright.paste((255, 255, 255), (8, 16, 24, 56))
         stored, exif = upright.transpose(back), Image.Exif()
         exif[0x112] = orientation
-        out = io.BytesIO()
-        stored.save(out, "JPEG", quality=95, exif=exif)
+        out = pictures.encode(stored, quality=95, exif=exif)
         seen = upright if sees_upright else stored
         left, top, right, bottom = seen.convert("L").getbbox()
         sides = f"<size><width>{seen.width}</width><height>{seen.height}</height></size>"
         corners = f"<xmin>{left}</xmin><ymin>{top}</ymin><xmax>{right}</xmax><ymax>{bottom}</ymax>"
         xml = f"<annotation>{sides}<object><name>cat</name><bndbox>{corners}</bndbox></object></annotation>"
-        write(root, {f"{orientation}.jpg": out.getvalue(), **({f"{orientation}.xml": xml} if kind == "voc" else {})})
+        write(root, {f"{orientation}.jpg": out, **({f"{orientation}.xml": xml} if kind == "voc" else {})})
         images.append(
             {"id": orientation, "file_name": f"{orientation}.jpg", "width": seen.width, "height": seen.height}
         )

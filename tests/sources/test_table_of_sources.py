@@ -5,7 +5,6 @@ A row is found by what it calls ``SOURCE``: write its files in `MAKERS`, and say
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import subprocess
@@ -29,6 +28,7 @@ with warnings.catch_warnings():
     import tensorflow as tf
 
 import stoker
+from reference import pictures
 from repository.checkout import ROOT
 from sources.making import tar_bytes, xml
 from sources.photo_server import serving
@@ -54,10 +54,8 @@ Classes = dict[str, Counter[str | None]]
 
 
 def jpeg(number: int) -> bytes:
-    buffer = io.BytesIO()
     pixels = np.random.default_rng(number).integers(0, 255, (SIDES[1], SIDES[0], 3), dtype=np.uint8)
-    Image.fromarray(pixels).save(buffer, "JPEG")
-    return buffer.getvalue()
+    return pictures.encode(Image.fromarray(pixels))
 
 
 def mask(number: int) -> Image.Image:

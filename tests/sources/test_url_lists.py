@@ -22,6 +22,7 @@ from PIL import Image
 
 import stoker
 from builder.trees import contents
+from reference import pictures
 from sources.making import write_table
 from sources.photo_server import REASONS, serving
 from stoker import fields
@@ -43,10 +44,8 @@ CLASSES = ("cat", "dog", "owl")
 
 
 def jpeg(seed: int) -> bytes:
-    buffer = io.BytesIO()
     pixels = np.random.default_rng(seed).integers(0, 256, (6, 8, 3), np.uint8)
-    Image.fromarray(pixels).resize((48, 36)).save(buffer, "JPEG")
-    return buffer.getvalue()
+    return pictures.encode(Image.fromarray(pixels).resize((48, 36)))
 
 
 PHOTOS = {f"{number}.jpg": jpeg(number) for number in range(IMAGES)}

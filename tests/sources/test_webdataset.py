@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import stoker
+from reference import pictures
 from sources.making import content, picture, tar_bytes, tar_of
 from stoker import fields
 from stoker.cli.main import main
@@ -273,9 +274,9 @@ def test_damaged_and_missing_values_are_rejects(
 
 
 def grey(number: int) -> bytes:
-    buffer = io.BytesIO()
-    Image.fromarray(np.random.default_rng(number).integers(0, 9, (6, 8), dtype=np.uint8)).save(buffer, "PNG")
-    return buffer.getvalue()
+    return pictures.encode(
+        Image.fromarray(np.random.default_rng(number).integers(0, 9, (6, 8), dtype=np.uint8)), format="PNG"
+    )
 
 
 def test_masks_and_other_images_are_fields(tmp_path: Path) -> None:
@@ -516,9 +517,8 @@ def test_a_tar_of_tars_is_not_a_webdataset(tmp_path: Path) -> None:
 
 
 def test_images_called_seg_beside_others_are_masks(tmp_path: Path) -> None:
-    out = io.BytesIO()
-    Image.fromarray(np.full((6, 8), 3, np.uint8)).save(out, "PNG")
-    members = {f"{i}.{end}": data for i in range(3) for end, data in (("jpg", picture(i)), ("seg.png", out.getvalue()))}
+    out = pictures.encode(Image.fromarray(np.full((6, 8), 3, np.uint8)), format="PNG")
+    members = {f"{i}.{end}": data for i in range(3) for end, data in (("jpg", picture(i)), ("seg.png", out))}
     train = stoker.open(one_tar(tmp_path, members))
     assert train.fields == {"seg": fields.Mask()}
     assert set(train[0].fields["seg"].ravel().tolist()) == {3}

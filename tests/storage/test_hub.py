@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import pickle
 import traceback
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ import pytest
 from PIL import Image
 
 import stoker
+from reference import pictures
 from stoker.errors import ConfigError, StorageError
 from stoker.forks import PerProcess
 from stoker.storage import from_uri, location, retrying, stores, web
@@ -49,10 +49,9 @@ def forget(monkeypatch: pytest.MonkeyPatch) -> None:
 def photos(names: tuple[str, ...]) -> dict[str, bytes]:
     files = {"README.md": b"# Pets\n"}
     for number, name in enumerate(names):
-        encoded = io.BytesIO()
         pixels = np.random.default_rng(number).integers(0, 256, (20 + 20 * (number % 2), 30, 3), np.uint8)
-        Image.fromarray(pixels).save(encoded, "JPEG")
-        files[f"data/train/{name}"] = encoded.getvalue()
+        encoded = pictures.encode(Image.fromarray(pixels))
+        files[f"data/train/{name}"] = encoded
     return files
 
 

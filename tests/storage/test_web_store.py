@@ -18,6 +18,7 @@ from PIL import Image
 
 import stoker
 from builder.trees import contents
+from reference import pictures
 from servers.web import WebHandler, web_server
 from stoker.cli.main import main
 from stoker.errors import ConfigError, DatasetNotFoundError, SourceError, StokerError, StorageError
@@ -113,9 +114,9 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def jpeg(seed: int) -> bytes:
-    buffer = io.BytesIO()
-    Image.fromarray(np.random.default_rng(seed).integers(0, 256, (30, 40, 3), np.uint8)).save(buffer, "JPEG")
-    return buffer.getvalue()
+    return pictures.encode(
+        Image.fromarray(np.random.default_rng(seed).integers(0, 256, (30, 40, 3), np.uint8)), format="JPEG"
+    )
 
 
 @pytest.fixture
