@@ -174,7 +174,7 @@ def test_every_item_is_a_record_or_a_reject_and_the_manifest_waits(tmp_path: Pat
         "b/cut.JPEG": "The file is cut short",
         "b/empty.JPEG": "the file is empty",
         "b/text.jpg": "not an image but text",
-        "b/gone.JPEG": "the file does not exist",
+        "b/gone.JPEG": "the file is not there",
     }
     assert len((out / "rejects.jsonl").read_text().splitlines()) == 4
     before = {path.name: path.stat().st_mtime_ns for path in out.iterdir() if "tfrecord" in path.name}

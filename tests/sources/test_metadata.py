@@ -320,7 +320,7 @@ def test_rows_without_an_image_or_a_value_are_rejects(tmp_path: Path) -> None:
     reasons = {reject.key: reject.reason for reject in caught.value.report.rejects}
     assert reasons.keys() == {"2.png", "gone.png", "metadata.jsonl"}
     assert reasons["2.png"] == "field 'n' is None; every record needs it"
-    assert "the file does not exist: its name is wrong" in reasons["gone.png"]
+    assert "the file is not there: what names it is wrong" in reasons["gone.png"]
     assert caught.value.report.items == 7
 
 
