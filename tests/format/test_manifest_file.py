@@ -155,7 +155,7 @@ def test_fields_are_in_the_manifest_and_come_back() -> None:
         ({"caption": 3}, r'schema.fields."caption" is not a field: the field 3 \(int\) is of no known kind'),
         ({"caption": {"kind": "video"}}, "is of no known kind; there are array, boxes,"),
         ({"caption": {"kind": []}}, "is of no known kind"),
-        ({"caption": {"kind": "mask", "bits": True}}, "bits of a field of kind mask is True"),
+        ({"caption": {"kind": "mask", "bits": True}}, r"a mask has 8 or 16 bits, not True \(bool\)"),
         ({"caption": {"kind": "array", "dtype": "float32"}}, "lacks its dtype or its shape"),
         ({"caption": {"kind": "array", "dtype": "float32", "shape": [10**30]}}, "side 0 of the shape"),
         ({"caption": {"kind": "array", "dtype": "float32", "shape": ["a"]}}, "side 0 of the shape"),
