@@ -488,6 +488,8 @@ _MANY_BINS = 40
 _UNEQUAL = 50  # above this quotient of most and fewest a logarithm shows both ends
 _MOST_STEPS = 1000
 _FEWEST_BARS, _MOST_BARS = 24, 120  # bars are no wider than if there were the first, and no more than the second
+_ASPECTS = (1 / 4, 1 / 3, 1 / 2, 2 / 3, 3 / 4, 1, 4 / 3, 3 / 2, 2, 3, 4)
+_ASPECT_NAMES = ("1:4", "1:3", "1:2", "2:3", "3:4", "1:1", "4:3", "3:2", "2:1", "3:1", "4:1")
 _ALL_NAMED = 40  # classes; of more, the ends are named and a curve shows the rest
 _ENDS = 10
 _KINDS = {"dataset": "Stoker dataset", "records": "TFRecords", "files": "image files"}
@@ -630,11 +632,7 @@ def size_charts(measured: Measured) -> Markup:
         panels = figure.subplots(2, 2)
         _histogram(panels[0, 0], width, "width, pixels")
         _histogram(panels[0, 1], height, "height, pixels")
-        ratios = width / height
-        shares = ((ratios > 1.005).mean(), (ratios < 0.995).mean(), (abs(ratios - 1) <= 0.005).mean())
-        kinds = zip(shares, ("landscape", "portrait", "square"), strict=True)
-        note = ", ".join(f"{share:.0%} {kind}" for share, kind in kinds if share > 0)
-        _histogram(panels[1, 0], ratios, "width : height", "{:.2g}".format, note)
+        _aspects(panels[1, 0], width / height)
         _histogram(panels[1, 1], size, "bytes per image", named=format_size)
         figure.set_layout_engine("constrained", wspace=0.06, hspace=0.08)
         return _svg(figure, "sizes", "distributions of width, height, aspect ratio and bytes of the images")
@@ -649,9 +647,12 @@ def shard_chart(splits: Mapping[str, SplitPortrait]) -> Markup:
         left, most = 0.0, 1.0
         for number, sizes in enumerate(shown.values()):
             color = COLORS[_split_color(number)]
-            groups = np.array_split(np.array(sizes, np.float64), min(len(sizes), _MOST_BARS))
-            edges = left + np.cumsum([0, *map(len, groups)])
-            axes.stairs([float(group.mean()) for group in groups], edges, fill=True, color=color)
+            if len(sizes) <= _MOST_BARS:
+                axes.bar(left + np.arange(len(sizes)) + 0.5, sizes, 0.82, color=color)
+            else:
+                groups = np.array_split(np.array(sizes, np.float64), _MOST_BARS)
+                edges = left + np.cumsum([0, *map(len, groups)])
+                axes.stairs([float(group.mean()) for group in groups], edges, fill=True, color=color)
             left += len(sizes) + max(1.0, 0.02 * sum(map(len, shown.values())))
             most = max(most, *sizes)
         axes.set_xlim(-0.5, max(left, _FEWEST_BARS))
@@ -663,28 +664,51 @@ def shard_chart(splits: Mapping[str, SplitPortrait]) -> Markup:
         return _svg(figure, "shards", "bytes of each shard")
 
 
-def _histogram(
-    axes: Axes, values: NDArray[np.float64], title: str, named: Callable[[float], str] = _count, note: str = ""
-) -> None:
-    low, most, high = float(values.min()), float(values.max()), float(np.percentile(values, 99.5))
+def _histogram(axes: Axes, values: NDArray[np.float64], title: str, named: Callable[[float], str] = _count) -> None:
+    low, high = float(values.min()), float(np.percentile(values, 99.5))
+    most = float(values.max())
     # A few giants would press all others into one bar: the last bar holds what is above.
     end = most if most <= 1.6 * high else high
-    bins = np.linspace(low, end, _MANY_BINS + 1) if end > low else np.array([0.998, 1.002]) * low
+    bins = np.linspace(low, end, _MANY_BINS + 1) if end > low else np.array([low - 0.5, low + 0.5])
     counts, edges = np.histogram(np.minimum(values, edges_end := bins[-1]), bins)
     axes.stairs(counts, edges, fill=True, color=COLORS["blue"], alpha=0.75)
     median = float(np.median(values))
     cut = f"; the last bar holds all up to {named(most)}" if most > edges_end else ""
-    note = note or (f"all {named(low)}" if low == most else f"median {named(median)}{cut}")
+    _finish(axes, title, f"all {named(low)}" if low == most else f"median {named(median)}{cut}", median)
+    axes.xaxis.set_major_locator(MaxNLocator(5))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: named(x)))
+    if end == low:
+        axes.set_xlim(low - 5, low + 5)
+        axes.xaxis.set_major_locator(FixedLocator([low]))
+
+
+def _aspects(axes: Axes, ratios: NDArray[np.float64]) -> None:
+    logs = np.log(np.clip(ratios, 1 / 4.2, 4.2))
+    low, high = min(float(logs.min()), math.log(2 / 3.3)), max(float(logs.max()), math.log(3.3 / 2))
+    counts, edges = np.histogram(logs, np.linspace(low, high, _MANY_BINS + 1))
+    axes.stairs(counts, edges, fill=True, color=COLORS["blue"], alpha=0.75)
+    named = [(math.log(value), name) for value, name in zip(_ASPECTS, _ASPECT_NAMES, strict=True)]
+    shown: list[tuple[float, str]] = []
+    for position, text in sorted(
+        named, key=lambda tick: (tick[1] != "1:1", tick[1] not in ("3:4", "4:3", "1:2", "2:1"))
+    ):
+        if low <= position <= high and all(abs(position - other) > (high - low) / 9 for other, _ in shown):
+            shown.append((position, text))
+    axes.xaxis.set_major_locator(FixedLocator([position for position, _ in shown]))
+    axes.set_xticklabels([text for _, text in shown])
+    median = float(np.median(ratios))
+    shares = ((ratios > 1.005).mean(), (ratios < 0.995).mean(), (abs(ratios - 1) <= 0.005).mean())
+    kinds = zip(shares, ("landscape", "portrait", "square"), strict=True)
+    note = ", ".join(f"{share:.0%} {kind}" for share, kind in kinds if share > 0)
+    _finish(axes, "width : height", note, math.log(min(4.2, max(1 / 4.2, median))))
+
+
+def _finish(axes: Axes, title: str, note: str, median: float) -> None:
     axes.axvline(median, color=COLORS["ember"], linewidth=1.4)
     axes.set_title(title, loc="left", fontsize=12, color=COLORS["ink"], pad=22)
     axes.text(0, 1.035, note, transform=axes.transAxes, fontsize=11, color=COLORS["dim"])
     axes.yaxis.set_major_locator(NullLocator())
     axes.set_ylim(bottom=0)
-    axes.xaxis.set_major_locator(MaxNLocator(5))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: named(x)))
-    if end == low:
-        axes.set_xlim(0.98 * low, 1.02 * low)
-        axes.xaxis.set_major_locator(FixedLocator([low]))
 
 
 def bench_page(report: BenchReport) -> str:
