@@ -726,6 +726,16 @@ def test_columns_of_hugging_face_are_fields_as_its_features_say(tmp_path: Path) 
     assert (sample.fields["caption"], sample.fields["year"], sample.fields["tags"].tolist()) == ("a", 2001, [0])
 
 
+def test_values_of_hugging_face_that_are_read_as_other_objects_are_what_these_are(tmp_path: Path) -> None:
+    import datasets  # noqa: PLC0415
+
+    values, form = [{"a": 1}, [1, 2]], datasets.Json()
+    build(huggingface(2, js=(values, form), several=([[each] for each in values], datasets.List(form))), tmp_path)
+    read = samples(tmp_path).values()
+    assert sorted(json.dumps(sample.fields["js"]) for sample in read) == ["[1, 2]", '{"a": 1}']
+    assert sorted(json.dumps(sample.fields["several"]) for sample in read) == ["[[1, 2]]", '[{"a": 1}]']
+
+
 @pytest.mark.parametrize("form", ["numpy", "torch", "pandas", "arrow"])
 def test_a_format_of_hugging_face_changes_no_value(form: str, tmp_path: Path) -> None:
     import datasets  # noqa: PLC0415

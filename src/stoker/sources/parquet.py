@@ -65,6 +65,8 @@ _NUMBERED = re.compile(r"(?P<split>.+)-(?P<number>[0-9]{5,})-of-(?P<count>[0-9]{
 _WORDS = re.compile(r"[^A-Za-z0-9]+")
 _LABEL_ROWS = 2**10
 _ARRAYS = ("Array2D", "Array3D", "Array4D", "Array5D")
+_LISTS_OF = ("List", "LargeList", "Sequence")
+_PLAIN = ("Value", "ClassLabel", "Image", *_ARRAYS)
 _MAX_SIDES = 8
 _LISTS, _NUMBERS = ("list", "large_list", "fixed_size_list"), ("boolean", "integer", "floating")
 
@@ -264,10 +266,17 @@ def _field(name: str, kind: Any, feature: Any) -> Field | None:
 
 def field_of_feature(name: str, kind: Any, spec: Any) -> Field | None:
     """Return the field of a feature of ``datasets``, given its type in Arrow; None where the first record tells it."""
-    field, form = _field(name, kind, spec), spec.get("_type") if isinstance(spec, dict) else None
-    is_nested = isinstance(field, Array) and len(field.shape) > 1 and form not in _ARRAYS
-    is_other_file = field is not None and field.is_image and form != "Image"  # as of sounds
-    return None if field == Json() or is_nested or is_other_file else field
+    if not _is_held_as_stored(spec):
+        return None
+    field = _field(name, kind, spec)
+    is_nested = isinstance(field, Array) and len(field.shape) > 1 and spec["_type"] not in _ARRAYS
+    return None if field == Json() or is_nested else field
+
+
+def _is_held_as_stored(spec: Any) -> bool:
+    """Return whether records hold what Arrow does: of sounds and of JSON they hold other objects."""
+    form = spec.get("_type") if isinstance(spec, dict) else None
+    return _is_held_as_stored(spec["feature"]) if form in _LISTS_OF else form in _PLAIN
 
 
 def _plain_field(kind: Any) -> Field | None:

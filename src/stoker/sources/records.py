@@ -967,7 +967,8 @@ def find_fields(records: Any, first: Mapping[str, Any]) -> dict[str, Field]:
     """Return what the fields of records are: as their library says, otherwise as the first record tells."""
     features: Any = getattr(records, "features", None)
     schema: Any = getattr(features, "arrow_schema", ())
-    known = {each.name: field_of_feature(each.name, each.type, features.to_dict()[each.name]) for each in schema}
+    specs = features.to_dict() if schema else {}
+    known = {each.name: field_of_feature(each.name, each.type, specs[each.name]) for each in schema}
     stated = {name: _named(name, field, features[name]) for name, field in known.items() if field is not None}
     record_fields = stated | fields.infer({name: value for name, value in first.items() if name not in stated})
     if isinstance(record_fields.get("label"), fields.Label) and (names := _names_of_classes(records)):
