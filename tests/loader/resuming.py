@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import ExitStack
 from dataclasses import replace
-from itertools import cycle, islice, pairwise
+from itertools import chain, cycle, islice, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 import numpy as np
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 EPOCH = 1  # not the first one, so that a loader which forgets the epoch is noticed
 STATE_BYTES = 200
 TRANSFORM = stoker.RandomResizedCrop(8, hflip=0.5)
+SEED = 5
 
 
 class Content(NamedTuple):
@@ -45,6 +46,27 @@ def contents_of(batch: stoker.Batch) -> list[Content]:
     texts = texts or [""] * len(batch)
     columns = batch.indices.tolist(), pixels, batch.labels.tolist(), batch.seeds.tolist(), texts
     return [Content(*row) for row in zip(*columns, strict=True)]
+
+
+def steps_of(
+    dataset: stoker.Dataset, topology: tuple[int, int, Any], state: dict[str, Any] | None, epochs: int, **given: Any
+) -> tuple[list[list[int]], list[dict[str, Any]]]:
+    """The valid samples of each step, rank after rank, from a state on to the end of the last epoch; the states."""
+    batch_size, world_size, tail = topology
+    ranks: list[list[list[int]]] = []
+    states: list[dict[str, Any]] = []
+    for rank in range(world_size):
+        where = {"rank": rank, "world_size": world_size, "tail": tail, "threads": 1, "seed": SEED}
+        with stoker.Loader(dataset, batch_size, transform=stoker.CenterCrop(8), **where, **given) as loader:
+            if state is not None:
+                loader.load_state_dict(state)
+            steps, states = [], []
+            while loader.state_dict()["epoch"] < epochs:
+                for batch in loader:
+                    steps.append(batch.indices[batch.valid].tolist())
+                    states.append(loader.state_dict())
+            ranks.append(steps)
+    return [list(chain(*shares)) for shares in zip(*ranks, strict=True)], states
 
 
 def check_resume(
@@ -77,11 +99,11 @@ def check_resume(
     """
     settings = {"transform": transform, "shuffle": shuffle, "seed": 17, "threads": 1, "prefetch": 2, **more}
     check = ResumeCheck(lambda **given: loader(dataset, **settings, **given), limit)
-    chain = [Topology(batch_size, world_size=ranks) for ranks, batch_size in topologies]
-    for before, after in pairwise(chain):
+    turns = [Topology(batch_size, world_size=ranks) for ranks, batch_size in topologies]
+    for before, after in pairwise(turns):
         for tail in get_args(Tail):
             check.change(replace(before, tail=tail), replace(after, tail=tail), every)
-    check.take_turns(chain)
+    check.take_turns(turns)
     return check
 
 
@@ -122,15 +144,15 @@ class ResumeCheck:
         compared = sum(samples for stop in stops for _, samples in self._run(after, stop))
         self.compared[_name(before), _name(after), after.tail] = compared
 
-    def take_turns(self, chain: Sequence[Topology]) -> None:
+    def take_turns(self, topologies: Sequence[Topology]) -> None:
         """Go through the epoch with another topology at every step."""
         state, compared = self._start, 0
-        for topology in cycle(chain):
+        for topology in cycle(topologies):
             ((state, samples),) = islice(self._run(topology, state), 1)
             compared += samples
             if state["epoch"] != EPOCH:
                 break
-        self.compared["all", "in turn", chain[0].tail] = compared
+        self.compared["all", "in turn", topologies[0].tail] = compared
 
     def _left(self, state: dict[str, Any], topology: Topology) -> int:
         return steps_left(self.size, state["consumed"], topology) if state["epoch"] == EPOCH else 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import stoker
+from loader.resuming import SEED, steps_of
 from loader.shards import write_shards
 from reference import order as reference
 from reference.epochs import steps_of_a_run
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SIZE = 13
-SEED = 5
 TRANSFORM = stoker.CenterCrop(8)
 topologies = st.tuples(st.integers(1, 5), st.integers(1, 3), st.sampled_from(["short", "drop", "pad", "wrap"]))
 
@@ -29,27 +28,6 @@ topologies = st.tuples(st.integers(1, 5), st.integers(1, 3), st.sampled_from(["s
 def train(tmp_path_factory: pytest.TempPathFactory) -> stoker.Dataset:
     write_shards(directory := tmp_path_factory.mktemp("first"), SIZE, 1)
     return stoker.open(directory)
-
-
-def steps_of(
-    dataset: stoker.Dataset, topology: tuple[int, int, Any], state: dict[str, Any] | None, epochs: int, **given: Any
-) -> tuple[list[list[int]], list[dict[str, Any]]]:
-    """The valid samples of each step, rank after rank, from a state on to the end of the last epoch; the states."""
-    batch_size, world_size, tail = topology
-    ranks: list[list[list[int]]] = []
-    states: list[dict[str, Any]] = []
-    for rank in range(world_size):
-        where = {"rank": rank, "world_size": world_size, "tail": tail, "threads": 1, "seed": SEED}
-        with stoker.Loader(dataset, batch_size, transform=TRANSFORM, **where, **given) as loader:
-            if state is not None:
-                loader.load_state_dict(state)
-            steps, states = [], []
-            while loader.state_dict()["epoch"] < epochs:
-                for batch in loader:
-                    steps.append(batch.indices[batch.valid].tolist())
-                    states.append(loader.state_dict())
-            ranks.append(steps)
-    return [list(chain(*shares)) for shares in zip(*ranks, strict=True)], states
 
 
 @settings(max_examples=25, deadline=None)

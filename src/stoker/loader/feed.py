@@ -103,7 +103,7 @@ class Feed:
         return self.cpus.threads if isinstance(self.cpus, CpuShare) else self.cpus
 
     def steps_after(self, consumed: int) -> int:
-        """Return the number of batches that an epoch still has; this alone says where one ends."""
+        """Return the number of batches that an epoch still has."""
         return steps_left(self.samples.length, consumed, self.topology)
 
     @property
