@@ -18,8 +18,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from builder.trees import write_tree
-from reference import pictures
+from builder.trees import picture, write_tree
 from stoker.builder import estimate
 from stoker.cli.main import main
 from stoker.loader import open_dataset
@@ -31,19 +30,9 @@ if TYPE_CHECKING:
 COMMAND = [sys.executable, "-m", "stoker.cli.main"]
 
 
-def jpeg(seed: int, size: tuple[int, int] = (40, 30), kind: str = "JPEG") -> bytes:
-    pixels = np.random.default_rng(seed).integers(0, 256, (size[1] // 10, size[0] // 10, 3), np.uint8)
-    return pictures.encode(Image.fromarray(pixels).resize(size), format=kind)
-
-
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    root = tmp_path / "src"
-    for number in range(12):
-        folder = root / ("cat" if number % 3 else "dog")
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{number}.JPEG").write_bytes(jpeg(number))
-    return root
+    return write_tree(tmp_path / "src", {"cat": 8, "dog": 4})
 
 
 class Run:
@@ -80,7 +69,7 @@ def test_build_says_what_it_did(stoker: Run, source: Path, tmp_path: Path) -> No
 
 
 def test_build_as_json_prints_one_document(stoker: Run, source: Path, tmp_path: Path) -> None:
-    (source / "cat/x.png.JPEG").write_bytes(jpeg(1).replace(b"\xff\xd8", b"", 1))
+    (source / "cat/x.png.JPEG").write_bytes(picture(1).replace(b"\xff\xd8", b"", 1))
     assert stoker("build", source, tmp_path / "out", "--json", "--max-rejects", 1, "--label-base", 0) == 0
     manifest = json.loads((tmp_path / "out/manifest.json").read_text())
     document = stoker.json
@@ -167,7 +156,7 @@ def test_plan_prints_and_writes_nothing(stoker: Run, source: Path, tmp_path: Pat
     classes = tmp_path / "classes.txt"
     classes.write_text("cat\ndog\neel\n")
     before = sorted(tmp_path.rglob("*"))
-    (source / "dog/right.JPEG").write_bytes(jpeg(9, kind="PNG"))
+    (source / "dog/right.JPEG").write_bytes(picture(9, "PNG"))
     assert stoker("plan", source) == 2
     assert "without images in any split: eel; delete or move their folders, or, to keep their labels," in stoker.err
     assert stoker("plan", source, "--split-fraction", "val=0.25", "--shards", 3, "--labels", classes) == 3
@@ -203,7 +192,7 @@ def test_plan_prints_and_writes_nothing(stoker: Run, source: Path, tmp_path: Pat
 def test_plan_says_what_build_rejects_and_exits_as_it_does(
     stoker: Run, source: Path, tmp_path: Path, options: list[str]
 ) -> None:
-    whole = jpeg(3)
+    whole = picture(3)
     for name, data in {
         "cat/text.JPEG": b"no image",
         "cat/cut.JPEG": whole[: len(whole) // 2],
@@ -255,8 +244,8 @@ def test_plan_of_many_images_says_that_it_looked_at_a_sample(
 def test_images_without_any_class_can_be_planned(stoker: Run, tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "ILSVRC2012_img_test.tar", "w") as tar:
         member = tarfile.TarInfo("ILSVRC2012_test_00000001.JPEG")
-        member.size = len(jpeg(1))
-        tar.addfile(member, io.BytesIO(jpeg(1)))
+        member.size = len(picture(1))
+        tar.addfile(member, io.BytesIO(picture(1)))
     assert stoker("plan", tmp_path / "ILSVRC2012_img_test.tar") == 0
     assert "no classes, 1 item," in stoker.out
 
@@ -292,7 +281,7 @@ def test_a_full_disk_is_a_failure_that_can_be_resumed(stoker: Run, tmp_path: Pat
     root = tmp_path / "src/a"
     root.mkdir(parents=True)
     for number in range(6):
-        (root / f"{number}.JPEG").write_bytes(jpeg(number, (400, 300)))
+        (root / f"{number}.JPEG").write_bytes(picture(number, size=(600, 400)))
     assert sum(path.stat().st_size for path in root.iterdir()) > 64_000
     words = ("build", root.parent, small_disk / "out", "--shards", 1)
     if small_disk.is_mount():  # otherwise a limit on the length of files stands for the disk
@@ -311,7 +300,7 @@ def test_a_full_disk_is_a_failure_that_can_be_resumed(stoker: Run, tmp_path: Pat
 
 def big_source(root: Path) -> Path:
     (root / "a").mkdir(parents=True)
-    data = jpeg(0, (800, 600))
+    data = picture(0, size=(800, 600))
     for number in range(300):
         (root / f"a/{number}.JPEG").write_bytes(data)
     return root
@@ -428,7 +417,7 @@ def test_shards_of_a_source_that_is_all_validation(source: Path, stoker: Run) ->
 def test_what_could_not_be_kept_is_named_by_what_it_became(
     source: Path, tmp_path: Path, stoker: Run, preset: str, title: str
 ) -> None:
-    (source / "cat/grey.png").write_bytes(jpeg(1, kind="PNG"))
+    (source / "cat/grey.png").write_bytes(picture(1, "PNG"))
     assert stoker("build", source, tmp_path / "out", "--preset", preset) == 0
     assert f"{title}: 1 png\n" in stoker.out
     assert stoker("info", tmp_path / "out") == 0

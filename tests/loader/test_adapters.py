@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import stoker
-from loader.shards import write_annotated, write_shards
+from loader.shards import write_annotated
 from stoker.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -21,12 +21,6 @@ if TYPE_CHECKING:
 
 CROP = stoker.RandomResizedCrop(24, hflip=0.5)
 SETTINGS = {"batch_size": 4, "transform": CROP, "shuffle": True, "seed": 9}
-
-
-@pytest.fixture
-def train(tmp_path: Path) -> stoker.Dataset:
-    write_shards(tmp_path, 18, 2)
-    return stoker.open(tmp_path)
 
 
 OUTPUTS = [

@@ -46,12 +46,6 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-def train(tmp_path: Path) -> stoker.Dataset:
-    write_shards(tmp_path, RECORDS, 3)
-    return stoker.open(tmp_path)
-
-
 def status_of_child(act: Callable[[], object]) -> int:
     """How a forked process ends that does something: 0 if it went well, below 0 if it had to be killed."""
     child = os.fork()

@@ -23,12 +23,6 @@ if TYPE_CHECKING:
 SETTINGS: dict[str, Any] = {"batch_size": 4, "transform": stoker.RandomResizedCrop(24), "shuffle": True, "seed": 9}
 
 
-@pytest.fixture
-def train(tmp_path: Path) -> stoker.Dataset:
-    write_shards(tmp_path, 18, 2)
-    return stoker.open(tmp_path)
-
-
 def one_device() -> NamedSharding:
     return NamedSharding(Mesh(np.array(jax.devices()[:1]), ("data",)), PartitionSpec("data"))
 

@@ -14,7 +14,6 @@ import pytest
 
 import preloaded
 import stoker
-from loader.shards import write_shards
 
 if TYPE_CHECKING:
     from multiprocessing.queues import Queue
@@ -22,12 +21,6 @@ if TYPE_CHECKING:
 RECORDS = 22
 SOURCE = Path(stoker.__file__).parents[1]
 SETTINGS = {"batch_size": 4, "transform": stoker.RandomResizedCrop(8, hflip=0.5), "shuffle": True, "seed": 9}
-
-
-@pytest.fixture
-def train(tmp_path: Path) -> stoker.Dataset:
-    write_shards(tmp_path, RECORDS, 2)
-    return stoker.open(tmp_path)
 
 
 def contents(loader: Any) -> list[tuple[list[int], bytes]]:

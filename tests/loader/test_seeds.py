@@ -8,28 +8,18 @@ import pickle
 import subprocess
 import sys
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 import stoker
-from loader.shards import write_shards
 from stoker.errors import ClosedError, ConfigError
 from stoker.forks import PerProcess
 from stoker.loader.feed import _default_seed
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 RECORDS = 12
 SETTINGS: dict[str, Any] = {"batch_size": 4, "transform": stoker.RandomResizedCrop(8), "shuffle": True}
 SEVERAL = {"rank": 0, "world_size": 2}
-
-
-@pytest.fixture
-def train(tmp_path: Path) -> stoker.Dataset:
-    write_shards(tmp_path, RECORDS, 1)
-    return stoker.open(tmp_path)
 
 
 @pytest.fixture(autouse=True)

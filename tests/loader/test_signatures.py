@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import stoker
-from loader.shards import write_shards
 from stoker.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 pytestmark = pytest.mark.needs("jax", "tensorflow", "torch")
 TRANSFORM = stoker.CenterCrop(8)
@@ -49,12 +47,7 @@ REFUSED = {
     "droplast": "did you mean drop_last=?",
     "colour": "its settings are dataset, batch_size, shuffle, transform",
 }
-
-
-@pytest.fixture
-def train(tmp_path: Path) -> stoker.Dataset:
-    write_shards(tmp_path, 7, 1)
-    return stoker.open(tmp_path)
+RECORDS = 7
 
 
 def settings_of(name: str) -> list[tuple[str, Any, Any, str]]:

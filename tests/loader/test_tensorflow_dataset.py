@@ -18,12 +18,6 @@ SETTINGS = {"batch_size": 4, **ORDER}
 FIELDS = ("images", "labels", "indices", "valid", "seeds", "position")
 
 
-@pytest.fixture
-def train(tmp_path: Path) -> stoker.Dataset:
-    write_shards(tmp_path, 18, 2)
-    return stoker.open(tmp_path)
-
-
 def indices_of(passed: tf.data.Dataset) -> list[int]:
     return [key for (keys,) in passed for key in keys.numpy().tolist()]
 

@@ -10,11 +10,9 @@ import pytest
 import tensorflow as tf
 
 import stoker
-from loader.shards import write_shards
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 SETTINGS = {"batch_size": 4, "transform": stoker.RandomResizedCrop(24)}
 
@@ -27,12 +25,6 @@ worker = service.WorkerServer(service.WorkerConfig(dispatcher_address=dispatcher
 print(dispatcher.target, flush=True)
 sys.stdin.read()
 """
-
-
-@pytest.fixture
-def train(tmp_path: Path) -> stoker.Dataset:
-    write_shards(tmp_path, 18, 2)
-    return stoker.open(tmp_path)
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from accelerate.data_loader import BatchSamplerShard
 from accelerate.utils import send_to_device
 
 import stoker
-from loader.shards import write_shards
 from stoker.errors import ConfigError
 from stoker.order import Position
 from stoker.torch import DataLoader
@@ -21,12 +20,6 @@ if TYPE_CHECKING:
 
 RECORDS = 22
 SETTINGS = {"batch_size": 4, "transform": stoker.RandomResizedCrop(8, hflip=0.5), "shuffle": True, "seed": 9}
-
-
-@pytest.fixture
-def train(tmp_path: Path) -> stoker.Dataset:
-    write_shards(tmp_path, RECORDS, 2)
-    return stoker.open(tmp_path)
 
 
 def test_prepare_leaves_the_loader_as_it_is(train: stoker.Dataset) -> None:

@@ -6,19 +6,15 @@ import gc
 import weakref
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 import stoker
-from loader.shards import write_shards
 from stoker.errors import ConfigError, RankWarning
 from stoker.torch import DataLoader, TorchBatch, torch_batch
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SETTINGS = {"batch_size": 4, "transform": stoker.RandomResizedCrop(8, hflip=0.5), "shuffle": True, "seed": 9}
 
@@ -42,12 +38,6 @@ def batch(**changes: Any) -> SimpleNamespace:
         "origin": None,
     }
     return SimpleNamespace(**{**fields, **changes})
-
-
-@pytest.fixture
-def train(tmp_path: Path) -> stoker.Dataset:
-    write_shards(tmp_path, 18, 2)
-    return stoker.open(tmp_path)
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float32"])

@@ -11,7 +11,6 @@ from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning_utilities.core.apply_func import apply_to_collection
 
 import stoker
-from loader.shards import write_shards
 from stoker.torch import DataLoader, TorchBatch
 
 if TYPE_CHECKING:
@@ -51,12 +50,6 @@ class Seer(pl.LightningModule):
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         return torch.optim.SGD(self.parameters(), lr=0.01)
-
-
-@pytest.fixture
-def train(tmp_path: Path) -> stoker.Dataset:
-    write_shards(tmp_path, RECORDS, 2)
-    return stoker.open(tmp_path)
 
 
 def trainer(epochs: int | None = None, **settings: Any) -> pl.Trainer:

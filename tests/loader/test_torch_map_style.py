@@ -40,12 +40,6 @@ def in_threaded_process(test: Callable[..., None]) -> Callable[..., None]:
     return test
 
 
-@pytest.fixture
-def train(tmp_path: Path) -> stoker.Dataset:
-    write_shards(tmp_path, RECORDS, 2)
-    return stoker.open(tmp_path)
-
-
 def expected(dataset: stoker.Dataset, epoch: int, transform: object = TRANSFORM) -> dict[int, tuple[torch.Tensor, int]]:
     """What the loader shows of each sample."""
     with stoker.Loader(dataset, batch_size=5, transform=transform, seed=3) as loader:
