@@ -9,10 +9,14 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pytest
 from PIL import Image
 
 from reference import pictures
 from reference.png import END, chunk, header
+from stoker.config import settings_as_options
+from stoker.errors import SourceError
+from stoker.sources import SourceOptions, list_source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -67,6 +71,13 @@ def picture(number: int, kind: str = "JPEG") -> bytes:
     """A small image of noise."""
     pixels = np.random.default_rng(number).integers(0, 255, (6, 8, 3), dtype=np.uint8)
     return pictures.encode(Image.fromarray(pixels), format=kind)
+
+
+def refused(source: Path, **options: Any) -> str:
+    """What the command line says of a source that it refuses."""
+    with settings_as_options(), pytest.raises(SourceError) as caught:
+        list_source(str(source), SourceOptions(**options))
+    return str(caught.value)
 
 
 def write_table(path: Path, rows: Sequence[dict[str, Any]] | Mapping[str, Any]) -> Path:

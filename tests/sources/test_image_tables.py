@@ -11,10 +11,8 @@ import pandas as pd
 import pytest
 
 import stoker
-from sources.making import fill
+from sources.making import fill, refused
 from stoker import fields
-from stoker.config import settings_as_options
-from stoker.errors import SourceError
 from stoker.sources import SourceOptions, list_source
 
 if TYPE_CHECKING:
@@ -37,12 +35,6 @@ def listed(tree: Source) -> dict[str, str | None]:
 
 def values(tree: Source, split: str = "train") -> list[dict[str, Any]]:
     return [tree.load(tree.table[row], split).fields for row in tree.rows_as_listed(split)]
-
-
-def refused(source: Path, **options: Any) -> str:
-    with settings_as_options(), pytest.raises(SourceError) as caught:
-        list_source(str(source), SourceOptions(**options))
-    return str(caught.value)
 
 
 @pytest.fixture

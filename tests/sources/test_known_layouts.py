@@ -13,9 +13,8 @@ from PIL import Image
 
 import stoker
 from sources.layouts import LAYOUTS as SOURCES
-from sources.making import fill
+from sources.making import fill, refused
 from stoker.cli.main import main
-from stoker.config import settings_as_options
 from stoker.errors import LabelWarning, SourceError
 from stoker.sources import SourceOptions, list_source
 from storage.store_folders import copy, store_folder
@@ -53,13 +52,6 @@ def planned(capsys: pytest.CaptureFixture[str], *typed: str) -> dict[str, int]:
     capsys.readouterr()
     assert main(["plan", *typed, "--json"]) == 0
     return {known["name"]: known["items"] for known in json.loads(capsys.readouterr().out)["classes"]}
-
-
-def refused(root: Path) -> str:
-    """Return what the command line says of it."""
-    with settings_as_options(), pytest.raises(SourceError) as error:
-        list_source(str(root))
-    return str(error.value)
 
 
 def type_line(message: str, number: int, cwd: Path) -> str:

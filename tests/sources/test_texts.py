@@ -11,7 +11,7 @@ from PIL import Image
 
 import stoker
 from sources.layouts import darknet
-from stoker.config import settings_as_options
+from sources.making import refused
 from stoker.errors import SourceError
 from stoker.sources import SourceOptions, list_source
 from stoker.sources.tables import table_rows
@@ -42,12 +42,6 @@ def labels(tree: Source, split: str = "train") -> dict[str, int]:
     """The label of each image by its name, without its folder."""
     items = (tree.table[row] for row in tree.rows_as_listed(split))
     return {item.path.decode().rpartition("/")[2]: item.label for item in items}
-
-
-def refused(source: Path, **options: str) -> str:
-    with settings_as_options(), pytest.raises(SourceError) as caught:
-        list_source(str(source), SourceOptions(**options))
-    return str(caught.value)
 
 
 ATTRIBUTES = ("5_o_Clock_Shadow", "Male", "Smiling")
