@@ -80,9 +80,7 @@ class _Watcher:
 
     def advanced(self, *, name: str, stage: Stage, done: int, total: int | None) -> None:
         count = format_size(done) + ("" if total is None else f" of {format_size(total)}")
-        self._display.show(
-            f"{stage} {name}", done, total, count, lambda speed: [f"{format_size(speed)}/s"] if speed else []
-        )
+        self._display.show(f"{stage} {name}", done, total, count, _byte_rate)
 
     def note(self, text: str) -> None:
         self.notes.append(text)
@@ -148,6 +146,10 @@ def _document(report: DownloadReport, dataset: RemoteDataset, directory: Path, n
         "notes": notes,
         "next": _next_commands(report, dataset, directory),
     }
+
+
+def _byte_rate(speed: float) -> list[str]:
+    return [f"{format_size(speed)}/s"] if speed else []
 
 
 def _print(report: DownloadReport, dataset: RemoteDataset, directory: Path) -> None:

@@ -248,10 +248,8 @@ def _print_foreign(info: ForeignInfo) -> None:
     output.line(f"{info.path}: TFRecords without a manifest")
     rows = []
     for name, split in info.splits.items():
-        records, missing = (
-            "?" if split.records is None else split.records,
-            format_some(split.missing, 5, "{:05d}".format),
-        )
+        records = "?" if split.records is None else split.records
+        missing = format_some(split.missing, 5, "{:05d}".format)
         rows.append((name, split.shards, records, format_size(split.size_bytes), missing or "none"))
     output.table(["split", ">shards", ">records", ">bytes", "missing shards"], rows)
     uncounted = [split for split in info.splits.values() if split.records is None]
@@ -273,7 +271,7 @@ def _print_foreign(info: ForeignInfo) -> None:
         (
             key,
             " or ".join(seen.kinds),
-            seen.shortest if seen.shortest == seen.longest else f"{seen.shortest} to {seen.longest}",
+            seen.shortest if seen.shortest == seen.longest else f"{seen.shortest:,} to {seen.longest:,}",
             format_size(seen.size_bytes / seen.records) if "bytes" in seen.kinds else "",
             "all" if seen.records == info.looked_at else seen.records,
         )

@@ -275,7 +275,10 @@ def _shards_among(paths: Iterable[Location], *, alone: bool = False) -> list[tup
 
 
 def _holding_records(paths: Sequence[Location], *, alone: bool) -> Iterator[Location]:
-    """Yield the files that begin as a TFRecord does; an unreadable one is an error only beside shards, or if named."""
+    """Yield the files that begin as a TFRecord does.
+
+    One that may not be read is an error only if others of its extension are shards, or a person has named it.
+    """
     if not paths:
         return
     groups: dict[str, list[Location]] = {}

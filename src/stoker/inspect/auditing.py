@@ -573,7 +573,11 @@ def measure_all(
     file: Path | None = None,
     identity: str = "",
 ) -> Measurements:
-    """Measure images, and keep the measures in ``file``; one that cannot be read does not end the run."""
+    """Measure images; one that cannot be read has a problem, and does not end the run.
+
+    Memory: the table, and a few images for each thread. ``load`` is called in any thread. Measures are kept in
+    ``file``, from which a later run resumes if ``identity``, which stands for the images, is the same.
+    """
     rows = new_column(count, MEASURES)
     with contextlib.ExitStack() as stack:
         journal = None if file is None else stack.enter_context(_open_journal(file, identity, count))
@@ -679,7 +683,10 @@ class Duplicates:
 
 
 def exact_duplicates(measured: Measurements, load: Load) -> list[Duplicates]:
-    """Return images of the same bytes, and those of the same pixels, in the order of the first of each group."""
+    """Return images of the same bytes, and those of the same pixels, in the order of the first of each group.
+
+    Those of the same size, sums and hash are decoded once more to compare their pixels.
+    """
     rows, readable, digests = measured.rows, measured.readable, measured.rows["digest"]
     equal = _groups(readable, digests[readable].view("<u8")[::2], lambda row: digests[row].tobytes())
     firsts = _without_copies(readable, equal)
@@ -691,7 +698,11 @@ def exact_duplicates(measured: Measurements, load: Load) -> list[Duplicates]:
 def near_duplicates(
     measured: Measurements, exact: Iterable[Duplicates], distance: int, threads: int
 ) -> list[Duplicates]:
-    """Return images of nearly the same content, also mirrored, but for flat ones, by the first of each group."""
+    """Return images of nearly the same content, also mirrored, in the order of the first of each group.
+
+    Hashes of two that follow each other differ in ``distance`` bits at most. Flat images are left out, and of ``exact``
+    duplicates all but the first of each group.
+    """
     firsts = _without_copies(np.flatnonzero(measured.contrast >= FLAT), [group.rows for group in exact])
     pairs = np.stack([measured.rows["hash"][firsts], measured.rows["strong"][firsts]], 1)
     pairs, inverse = np.unique(pairs, axis=0, return_inverse=True)

@@ -108,7 +108,10 @@ Form = Literal["files", "plain", "raw", "restart", "own"]
 
 @dataclass(frozen=True, slots=True)
 class BenchSpec(ReadSpec):
-    """What all cases do, for ``seconds`` a case and round; with ``cold`` files leave the page cache before each."""
+    """What to measure, and what all cases do: the same images, the same transform, the same batch.
+
+    ``seconds`` are those of a case and round. With ``cold``, files leave the page cache before every measurement.
+    """
 
     threads: int = field(default_factory=available_cpus)
     rounds: int = 3  # turns of each case
@@ -573,7 +576,11 @@ def measure_configured(
     seconds: float = 1.0,
     rounds: int = 3,
 ) -> LoaderSpeed:
-    """Time the loader that an ``ilsvrc.json`` describes, with another ``batch_size`` and ``threads`` if given."""
+    """Time the loader that an ``ilsvrc.json`` describes; see `stoker.loader_settings`.
+
+    ``batch_size`` and ``threads`` replace those of the file. A warm-up as long as a round, at most a second, comes
+    first. Images that cannot be decoded are replaced by others.
+    """
     check_seconds(seconds)
     check_range("--rounds", rounds, 1, 1000)
     settings = loader_settings(path)

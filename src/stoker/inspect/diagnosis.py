@@ -93,8 +93,8 @@ class _Look:
 class Doctor:
     """Watches a loader and its consumer from the start of a ``with`` block to its end; make one with `stoker.doctor`.
 
-    One thread looks every 8 ms and adds up what it saw. However the block is left there is a report, which is printed
-    unless it is ``quiet`` or there was an error.
+    From the start of the block one thread looks every 8 ms and adds up what it saw. However the block is left, the
+    thread stops and makes the report, which is printed unless the doctor is ``quiet`` or there was an error.
     """
 
     def __init__(self, loader: Loader, *, quiet: bool) -> None:
@@ -112,7 +112,7 @@ class Doctor:
 
     @property
     def report(self) -> DoctorReport:
-        """What was found."""
+        """What was found; `ConfigError` as long as the ``with`` block is not over."""
         if self._report is None:
             raise ConfigError("there is no report before the end of the with block of stoker.doctor")
         return self._report

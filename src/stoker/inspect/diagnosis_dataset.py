@@ -73,7 +73,11 @@ _PER_THREAD = 16
 
 @dataclass(frozen=True, slots=True)
 class DatasetSpec(ReadSpec):
-    """What to measure: the pipeline for ``seconds``, stages for a third, remedies for a fifth, with ``cold`` none."""
+    """What to measure, and how long.
+
+    The pipeline runs for ``seconds``, each stage for a third of that, and each turn of a remedy for a fifth. With
+    ``cold`` no remedy is tried.
+    """
 
     seconds: float = 5.0
 
@@ -136,7 +140,10 @@ class DatasetReport:
 
 
 def examine(spec: DatasetSpec, report: OnTurn) -> DatasetReport:
-    """Find out what slows the reading of a dataset; ``report`` gets number, count and name of each part."""
+    """Find out what slows the reading of a dataset.
+
+    ``report`` is called before each part with its number from 0, the number of parts, and its name.
+    """
     dataset = open_main_split(spec.dataset, spec.split, spec.keys, source=spec.source)
     threads = cpu_share().threads if spec.threads is None else spec.threads
     size = max(1, min(spec.batch_size, len(dataset) // _LEAST_BATCHES))
@@ -336,7 +343,10 @@ def decoding_speed(
     seconds: float,
     decode: DecodeMode = "exact",
 ) -> float | None:
-    """Return images a second that threads decode from memory and resize, over and over; None if one is damaged."""
+    """Return images a second that threads decode from memory and resize, over and over; None if one is damaged.
+
+    The images are of formats that the core decodes.
+    """
     if not images:
         return None
     runs = decode_endlessly(images, transform, threads, max(_LEAST_SLICE, _PER_THREAD * threads), decode=decode)
@@ -379,7 +389,10 @@ def ways_to_decode(
     threads: int,
     rejects: int | None = 0,
 ) -> list[Way]:
-    """Return what makes decoding cheaper, on some images; ``rejects`` of a rebuild are None if none is advised."""
+    """Return the decode mode and the recipes that make decoding cheaper, to be tried on some images in memory.
+
+    ``rejects`` is the number of images that a rebuild is known to leave out; None if no rebuild is to be advised.
+    """
     some = images[:_MOST_RECODED]
     formats = {sniff(image) for image in some}
 

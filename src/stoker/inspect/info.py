@@ -94,7 +94,11 @@ def dataset_info(
     keys: RecordKeys | None = None,
     options: SourceOptions | None = None,
 ) -> DatasetInfo | UnfinishedInfo | ForeignInfo | ImagesInfo:
-    """Return what is known about a dataset, an unfinished build, other TFRecords (by their first), or images."""
+    """Return what is known about a dataset, an unfinished build, other TFRecords, or images in any source.
+
+    Of a dataset no more than a few records are read. Of other TFRecords, a directory, a pattern or a file, the first
+    ``records`` tell the keys.
+    """
     root = location(path)
     if (root / MANIFEST_NAME).lexists():
         refuse_keys(root, keys, f"its {MANIFEST_NAME} says where its records hold what")
@@ -465,7 +469,10 @@ def _payload(copy: LocalCopy, offset: int, size: int) -> bytes:
 
 
 def find_files(targets: Sequence[str]) -> list[Location]:
-    """Return the TFRecords that files, directories and patterns name, each once, sorted; nothing beside shards."""
+    """Return the TFRecords that files, directories and patterns name, each once, sorted.
+
+    What Stoker and TFDS put beside shards is left out: a shell names it, too, where it expands ``dataset/*``.
+    """
     paths: set[Location] = set()
     beside = []
     for target in map(location, targets):

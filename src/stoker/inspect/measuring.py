@@ -149,7 +149,10 @@ class ProgramFailed(Exception):  # noqa: N818 - it says what happened
 
 
 class Program:
-    """A program that is stopped except while it warms up or has its turn; its errors go to ``log``, which it closes."""
+    """A running program, stopped except while it warms up or has its turn.
+
+    Its standard error goes to ``log``, an empty binary file that is closed with it.
+    """
 
     def __init__(self, command: Sequence[str], log: IO[bytes], environment: Mapping[str, str] | None = None) -> None:
         self._log = log
@@ -258,7 +261,10 @@ def decode_endlessly(
     decode: DecodeMode = "exact",
     seed: int | None = None,
 ) -> Iterator[int]:
-    """Decode and resize images from memory, ``size`` at a time, in seeded orders; yield the size of each run."""
+    """Decode and resize images from memory, ``size`` at a time; yield the size of each run, which starts threads anew.
+
+    ``seed`` draws the order of each epoch; None: as the images come.
+    """
     count, epoch = len(images), 0
     order = in_order = np.arange(count, dtype=np.uint64)
     native = transform.native()

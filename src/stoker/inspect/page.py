@@ -199,7 +199,11 @@ def dataset_portrait(
     keys: RecordKeys | None = None,
     options: SourceOptions | None = None,
 ) -> Portrait:
-    """Return what a page shows: what is recorded, headers of random samples, rejects that are still in ``source``."""
+    """Look at a dataset: at what is recorded, and at the headers of random samples; of a small one, of all.
+
+    Memory: a few images at a time, and the thumbnails. A sample that cannot be read is counted and named. Rejects are
+    shown as far as they are still in ``source``, which the dataset was built from.
+    """
     check_range("samples", samples, 1, 2**24)
     splits = open_splits(path, keys, options)
     some = next(iter(splits.values()))
@@ -389,7 +393,11 @@ class Album:
 
 
 def audit_albums(report: AuditReport, splits: Mapping[str, Dataset]) -> dict[str, tuple[Album, ...]]:
-    """Return the images of an audit by the parts of its page: duplicates, findings, extremes, classes."""
+    """Return the images of an audit by the parts of its page: duplicates, findings, extremes, classes.
+
+    Duplicates are a group each, those across splits and of several classes first. Of many classes there are the most
+    and the least frequent.
+    """
 
     def pictures(images: Iterable[AuditedImage], unit: str = "") -> tuple[Thumbnail, ...]:
         return tuple(_picture(splits[image.split], image, unit) for image in images)
@@ -532,7 +540,10 @@ def _figure(height: float) -> Figure:
 
 
 def _svg(figure: Figure, name: str, title: str) -> Markup:
-    """Return a chart as an element of a page; ``name`` precedes the names of its parts, ``title`` is read aloud."""
+    """Return a chart as an element of a page; ``title`` is for screen readers.
+
+    ``name``, letters that no other chart of the page has, precedes the names of its parts.
+    """
     data = io.StringIO()
     metadata = {"Date": None, "Creator": None, "Format": None, "Type": None}
     figure.savefig(data, format="svg", transparent=True, metadata=metadata)

@@ -148,7 +148,7 @@ class SheetReport:
 
 
 def write_sheet(path: str | os.PathLike[str], out: str | os.PathLike[str], spec: SheetSpec) -> SheetReport:
-    """Draw random samples of a dataset and write them as one PNG, atomically.
+    """Draw random samples of a dataset, the same for the same spec, and write them as one PNG, atomically.
 
     What a transform makes of them are the pixels of a batch of `stoker.Loader` with the same transform and seed in that
     epoch, as they are or larger by a whole factor; only those of more than 240 pixels are made smaller. Outlines in the
@@ -316,7 +316,10 @@ class TransformedSample:
 
 
 class SampleTransformer(AbstractContextManager["SampleTransformer"]):
-    """Applies a transform to single samples, with the engine of a loader. Use it as a context."""
+    """Applies a transform to single samples, with the engine of a loader. Use it as a context.
+
+    With `stoker.ObjectCrops` the first use of a dataset reads all of its annotations.
+    """
 
     def __init__(self, dataset: Dataset, transform: SheetTransform, seed: int) -> None:
         self._transform = transform

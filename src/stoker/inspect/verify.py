@@ -148,7 +148,11 @@ def verify_dataset(
     progress: Progress | None = None,
     keys: RecordKeys | None = None,
 ) -> VerifyReport:
-    """Check a dataset, or other TFRecords; of a store each thread copies one shard at a time into ``$TMPDIR``."""
+    """Check a dataset, or TFRecord shards of other origin.
+
+    Of a dataset in a store, each thread copies one shard at a time into the folder for temporary files (``$TMPDIR``).
+    ``progress`` is called after every run of records, in any thread, never in two at once.
+    """
     started = time.monotonic()
     root = location(path)
     manifest, classes, problems = _read_texts(root)
@@ -239,7 +243,10 @@ def _warnings(root: Location, manifest: Manifest | None) -> Iterable[str]:
 
 
 class _Checks:
-    """The checks of all shards, and the sums of what they saw. Safe in any thread."""
+    """The checks of all shards, and the sums of what they saw. Safe in any thread.
+
+    Where the number of records is unknown, that for the progress is estimated from the shards checked so far.
+    """
 
     def __init__(
         self,
@@ -260,7 +267,10 @@ class _Checks:
         self.formats: Counter[str] = Counter()  # how often each format of images was
 
     def check_shard(self, target: _Target) -> tuple[list[Problem], list[Problem]]:
-        """Return the damage of a shard as a whole, and that of its records. Not for the threads of the pool."""
+        """Return the damage of a shard as a whole, and that of its records, in their order.
+
+        Must not run in a thread of the pool, which checks runs of its records.
+        """
         try:
             with target.path.local_copy() as copy:
                 copy.fetch()
@@ -408,19 +418,19 @@ def _indexed(
 
 
 def _against_manifest(path: Location, listed: Shard, size: int, records: int, checksum: int) -> list[Problem]:
-    pairs = {
-        ("has", " bytes"): (size, listed.size_bytes),
-        ("has", " records"): (records, listed.records),
-        ("has the CRC-32C", ""): (f"{checksum:08x}", f"{listed.crc32c:08x}"),
-    }
-    return list(_differing(path, pairs))
+    facts = [
+        (f"has {size} bytes", size, listed.size_bytes),
+        (f"has {records} records", records, listed.records),
+        (f"has the CRC-32C {checksum:08x}", f"{checksum:08x}", f"{listed.crc32c:08x}"),
+    ]
+    return list(_differing(path, facts))
 
 
-def _differing(path: Location, pairs: Mapping[tuple[str, str], tuple[object, object]]) -> Iterator[Problem]:
-    """Yield a problem for each number that is not as the manifest says, given both by the words around the number."""
-    for (before, after), (there, listed) in pairs.items():
+def _differing(path: Location, facts: Iterable[tuple[str, object, object]]) -> Iterator[Problem]:
+    """Yield a problem for each fact that the manifest contradicts: in words, as it is, as the manifest says."""
+    for fact, there, listed in facts:
         if there != listed:
-            yield file_problem(path, f"{before} {there}{after}; the manifest says {listed}")
+            yield file_problem(path, f"{fact}; the manifest says {listed}")
 
 
 def _checksum(path: Path) -> int:
@@ -586,9 +596,9 @@ def _count_problems(root: Location, manifest: Manifest, labels: Mapping[str, Cou
     path = root / MANIFEST_NAME
     for name, split in manifest.splits.items():
         seen = labels.get(name, Counter())
-        labelled = {f" of class {label}": (seen[label], count) for label, count in enumerate(split.class_counts)}
-        counts = labelled | {" without a class": (seen[-1], split.unlabelled)}
-        yield from _differing(path, {(f"split {name} has", f" records{what}"): both for what, both in counts.items()})
+        counts = [(f"of class {label}", seen[label], count) for label, count in enumerate(split.class_counts)]
+        counts.append(("without a class", seen[-1], split.unlabelled))
+        yield from _differing(path, ((f"split {name} has {n} records {what}", n, listed) for what, n, listed in counts))
     if manifest.source.items != manifest.records + manifest.rejects:
         what = f"{manifest.records} records and {manifest.rejects} rejects are not the {manifest.source.items} items"
         yield file_problem(path, f"{what} of the source")
@@ -602,10 +612,8 @@ def _count_problems(root: Location, manifest: Manifest, labels: Mapping[str, Cou
         yield file_problem(path, str(error))
         return
     rejected = Counter(reject.split for reject in rejects)
-    splits = manifest.splits.items()
-    yield from _differing(
-        path, {("has", f" rejects of split {name}"): (rejected[name], s.rejects) for name, s in splits}
-    )
+    for name, split in manifest.splits.items():
+        yield from _differing(path, [(f"has {rejected[name]} rejects of split {name}", rejected[name], split.rejects)])
 
 
 def _companion_problems(root: Location, manifest: Manifest) -> Iterator[Problem]:

@@ -129,7 +129,11 @@ def decode_with_pillow(
     Pillow's ``convert(mode)``. Palettes are looked up, transparency is kept in RGBA and otherwise dropped (not
     composited). 16-bit grey stays as it is in I;16, whatever the order of its bytes, and is otherwise scaled to 8 bits,
     ``round(value / 257)``; of 16-bit RGB Pillow itself keeps the high bytes. TIFF is turned upright by Pillow while it
-    decodes, so its orientation is always 1. Of several modes it is the image's own, or RGB; of LA, uint8 (H, W, 2).
+    decodes, so its orientation is always 1. Given several modes, that of the image is taken if it is among them,
+    otherwise RGB; pixels of LA are uint8 (H, W, 2).
+
+    ``check_pixels`` is called with (width, height) before memory is taken, and raises to refuse. `ImageError` is raised
+    for a file that is damaged, cut short, or of a kind that has no defined form in this mode.
     """
     with loaded(data, kind, check_pixels) as image:
         chosen = mode if isinstance(mode, str) else mode_among(_own_mode(image), mode)
@@ -196,7 +200,10 @@ def as_file(image: Image.Image) -> bytes:
 
 
 def encode_webp(pixels: NDArray[np.uint8], quality: int | None) -> bytes:
-    """Return a WebP of pixels (H, W, 3) or (H, W, 4) with sides up to 16,383; None as quality loses nothing."""
+    """Return a WebP of pixels (H, W, 3) or (H, W, 4) with sides up to 16,383.
+
+    A quality of None stores them without loss, also the colours of transparent ones.
+    """
     lossless = quality is None
     settings = {"lossless": lossless, "quality": _LOSSLESS_WEBP_EFFORT if quality is None else quality}
     out = io.BytesIO()
@@ -250,7 +257,10 @@ def orientation(data: bytes, kind: str) -> int:
 
 
 def is_turned(data: bytes) -> bool:
-    """Return whether an EXIF orientation, of a header that is whole, turns an image that decoding leaves as stored."""
+    """Return whether an image has an EXIF orientation that turns or mirrors it, and that decoding does not apply.
+
+    A damaged header counts as none.
+    """
     kind = sniff(data)
     try:
         return kind in FORMATS | NATIVE_FORMATS and orientation(data, kind) != 1
@@ -264,7 +274,7 @@ def _orientation(image: Image.Image) -> int:
 
 
 def dimensions(data: bytes, kind: str) -> tuple[int, int]:
-    """Return (width, height) of an image, as its header says; nothing is decoded."""
+    """Return (width, height) of an image, as its header says; `ImageError` if that is damaged. Nothing is decoded."""
     if kind == "jpeg":
         info = _native.probe_jpeg(data)
         return info.width, info.height

@@ -181,7 +181,11 @@ class Recipe:
             refuse_ineffective({"decode fast": self.decode == "fast"}, where, "give both, or omit it")
 
     def encode_of(self, *, is_lossy: bool, is_whole: bool) -> Encode:
-        """Return how an image is stored that is not kept; whole: with all of its pixels, as they are in the file."""
+        """Return how an image is stored that is not kept.
+
+        Lossy is a JPEG, or a lossy WebP without transparency; whole one whose pixels are all stored as they are in the
+        file.
+        """
         if self.encode is not None:
             return self.encode
         if "png" not in self.formats or (is_lossy and not is_whole):

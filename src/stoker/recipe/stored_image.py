@@ -112,8 +112,12 @@ def convert(data: bytes | NDArray[Any], recipe: Recipe, crop: Box | None = None)
 
     The image is its file, or pixels: uint8 (H, W) or (H, W, C), where C is 1 for grey, 2 with alpha, 3 for RGB and 4
     with alpha; or uint16 (H, W) or (H, W, 1), grey. Pixels that are not RGB are what a PNG of them is. ``crop`` is the
-    part that is meant, before any EXIF orientation. PNG and WebP that are encoded are the same for the same version of
-    Pillow.
+    part that is meant, in fractions of the image as it is stored, before any EXIF orientation. PNG and WebP that are
+    encoded are the same for the same version of Pillow.
+
+    Raises:
+        ImageError: It is not an image, or cannot be decoded without losing pixels.
+        ImageTooLargeError: It has more pixels than the recipe allows.
     """
     if not isinstance(data, bytes):
         pixels = as_image(data)
@@ -135,10 +139,13 @@ def convert(data: bytes | NDArray[Any], recipe: Recipe, crop: Box | None = None)
 
 
 def decode(data: bytes, max_pixels: int, mode: Mode = "RGB", exif: Exif = "keep") -> NDArray[Any]:
-    """Return the pixels of an image file of any format, turned upright if asked.
+    """Return the pixels of an image file of any format, turned upright if ``exif`` is ``apply``.
 
-    They are uint8 (H, W, C), where C is 3 in mode RGB, 1 in L and 4 in RGBA, or uint16 (H, W, 1) in I;16. An image with
-    more pixels than ``max_pixels`` is refused before memory is taken for it.
+    They are uint8 (H, W, C), where C is 3 in mode RGB, 1 in L and 4 in RGBA, or uint16 (H, W, 1) in I;16.
+
+    Raises:
+        ImageError: The file is not an image, cannot be decoded without losing pixels, or has none in this mode.
+        ImageTooLargeError: It has more pixels than ``max_pixels``; no memory is taken for it.
     """
     if sniff(data) in NATIVE_FORMATS:
         return _native.decode_image(data, max_pixels=max_pixels, mode=mode, turns=exif == "apply")
@@ -180,11 +187,10 @@ def _modes(encode: Encode, recipe: Recipe) -> frozenset[str]:
 
 
 def check(data: bytes | NDArray[Any], recipe: Recipe, crop: Box | None = None) -> Storing:
-    """Refuse what `convert` would refuse of an image, and return what would become of it.
+    """Return how `convert` would store an image; refuse what it would refuse, as far as that shows without encoding.
 
-    That is as far as it shows without making anything of its pixels. Of an image that is kept, the header and all
-    markers or chunks are read, and what they hold only as the recipe's ``check`` says; so it is of every JPEG. All
-    other images are decoded.
+    Of an image that is kept, and of every JPEG, the header and all markers or chunks are read, and what they hold only
+    as the recipe's ``check`` says. All other images are decoded.
     """
     if not isinstance(data, bytes):
         pixels = as_image(data)
@@ -358,7 +364,10 @@ atexit.register(_storing_of.cache_clear)  # what of the extension outlives the i
 
 
 def plain_storing(recipe: Recipe) -> _native.JpegStoring | None:
-    """Return what makes records of plain JPEGs in one call, as `convert` would; None if nothing does."""
+    """Return what makes records of plain JPEGs in one call, as `convert` would; None if nothing does.
+
+    Plain are JPEGs that any reader decodes to RGB and that need not be turned; see `stoker._native.build_records`.
+    """
     encode = recipe.encode_of(is_lossy=True, is_whole=False)
     may_keep = recipe.resize is None or (recipe.resize.mode == "max" and not recipe.restart)
     if may_keep and recipe.check != "header":

@@ -75,9 +75,11 @@ class StoreError(Exception):
         wait_seconds: float = 0.0,
     ) -> None:
         super().__init__(problem)
-        self.retry, self.busy = retry, busy  # whether it may succeed later; whether the store asks for fewer
+        self.retry = retry  # whether the same request may succeed later
+        self.busy = busy  # whether the store asks for fewer requests
         self.answered = answered  # whether the store was there to say so
-        self.advice, self.wait_seconds = advice, wait_seconds  # once it is given up; before the next request
+        self.advice = advice  # what to do once the request is given up
+        self.wait_seconds = wait_seconds  # how long the store asks to wait before the next request
 
 
 @contextmanager

@@ -378,8 +378,8 @@ class LocalStaging:
 class _DirectAppending:
     """Appends to a file past the page cache, where its file system can do that; small files go through it.
 
-    To copy what goes to the disk anyway takes most of the time of a build that keeps the bytes, and pushes out what
-    others read. Whoever opened the file closes it.
+    To copy what goes to the disk anyway into the page cache first takes most of the time of a build that keeps the
+    bytes, and pushes out what others read. Whoever opened the file closes it.
     """
 
     def __init__(self, file: int) -> None:

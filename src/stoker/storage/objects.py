@@ -185,19 +185,21 @@ def _credentials(settings: StoreSettings, options: dict[str, Any]) -> Any:
     profile = settings.get("profile")
     if profile is None and any(os.environ.get(name) for name in _OWN_MEANS):
         return None
-    with suppress(ImportError) if profile is None else needs_client("s3", "s3"):
-        import boto3  # noqa: PLC0415 - an extra
-        from obstore.auth.boto3 import Boto3CredentialProvider  # noqa: PLC0415
-
-        session = boto3.session.Session()
+    try:
+        with needs_client("s3", "s3"):
+            import boto3  # noqa: PLC0415 - an extra
+            from obstore.auth.boto3 import Boto3CredentialProvider  # noqa: PLC0415
+    except ConfigError:
         if profile is not None:
-            if profile not in session.available_profiles:
-                known = session.available_profiles
-                raise ConfigError(f"there is no profile {profile!r} in ~/.aws/config; it has {known}")
-            session = boto3.session.Session(profile_name=profile)
-            options |= {"skip_signature": False, **_only_set(region=options.get("region") or session.region_name)}
-        return Boto3CredentialProvider(session) if session.get_credentials() is not None else None
-    return None
+            raise
+        return None
+    session = boto3.session.Session()
+    if profile is not None:
+        if profile not in session.available_profiles:
+            raise ConfigError(f"there is no profile {profile!r} in ~/.aws/config; it has {session.available_profiles}")
+        session = boto3.session.Session(profile_name=profile)
+        options |= {"skip_signature": False, **_only_set(region=options.get("region") or session.region_name)}
+    return Boto3CredentialProvider(session) if session.get_credentials() is not None else None
 
 
 class AzureBackend(ObjectsBackend):
