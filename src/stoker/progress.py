@@ -57,7 +57,10 @@ def progress_of_call(
 
 
 class ProgressDisplay:
-    """One bar for each task on a terminal or in a notebook, after ``delay_seconds``; else lines. For one thread."""
+    """One bar for each task on a terminal or in a notebook, while it moves; elsewhere lines. For one thread.
+
+    Without ``has_lines`` nothing is shown elsewhere. A task that takes no longer than ``delay_seconds`` has no bar.
+    """
 
     def __init__(self, *, is_shown: bool = True, has_lines: bool = True, delay_seconds: float = 0) -> None:
         self._console = Console(stderr=True, highlight=False, markup=False, emoji=False, force_jupyter=False)

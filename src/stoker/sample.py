@@ -166,7 +166,10 @@ class _File:
 
 
 def make_sample(directory: str | Path, spec: SampleSpec, progress: Progress | None = None) -> SampleReport:
-    """Make a sample tree, whole or not at all; nothing is done if the directory holds the very same sample already."""
+    """Make a sample tree, whole or not at all; nothing is done if the directory holds the very same sample already.
+
+    ``progress`` is called after every image, from the calling thread.
+    """
     root, files = Path(directory), _files(spec)
     is_new = not _holds(root, spec, files)
     if is_new:

@@ -219,7 +219,10 @@ class _Results(AccumulatorParam["list[ShardResult]"]):
 
 
 class _Jobs(AbstractContextManager["_Jobs"]):
-    """The jobs of one build, in threads of the caller's scheduler pool; cancelled when the block is left."""
+    """The jobs of one build, in threads; a group that is cancelled when the ``with`` block is left, for any reason.
+
+    For one thread at a time, which must be that of the caller: the jobs run in its pool of a fair scheduler.
+    """
 
     def __init__(self, session: SparkSession, title: str) -> None:
         self._spark = session.sparkContext

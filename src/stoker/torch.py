@@ -508,8 +508,8 @@ class _Progress:
 
     def __init__(self, loader: Loader) -> None:
         feed, consumed = loader.feed, loader.state_dict()["consumed"]
-        self.steps = feed.steps_after(consumed)  # still to come
-        # Samples of all ranks in the last one that are no repeats, from the first rank on; 0: no repeats.
+        self.steps = feed.steps_after(consumed)  # batches of this epoch that are still to come
+        # Samples of all ranks in the last of them that are no repeats, from the first rank on; 0: no repeats.
         self.remainder = unrepeated(feed.samples.length, consumed, feed.topology)
 
     @property

@@ -142,15 +142,21 @@ class Field(ABC):
 
     @abstractmethod
     def encode(self, name: str, value: Any, image: Pixels | None = None) -> Features:
-        """Return the features that store a value as a source gives it, for a field of this name.
+        """Return the features, below the name of the field, that store a value as a source gives it.
 
-        ``image`` is that of the record, where `is_image` is True. `SourceError` names the field and a value that is
-        none.
+        The image of the record is of use only where `is_image` is True.
+
+        Raises:
+            SourceError: It is not a value of this field; the message names the field and the value.
         """
 
     @abstractmethod
     def decode(self, name: str, features: Features) -> Any:
-        """Return the value that features hold, of an image or a mask the file; `ExampleError` if they hold none."""
+        """Return the value that a record holds, given all of its features; of an image or a mask the file.
+
+        Raises:
+            ExampleError: It holds none, or one that this field cannot have.
+        """
 
     @abstractmethod
     def show(self, value: Any) -> str:

@@ -34,16 +34,19 @@ KINDS: dict[str, type[Field]] = {
 
 
 def from_json(content: object) -> Field:
-    """Return the field that `Field.to_json` has written; any value of JSON may be given, from a file of any origin."""
+    """Return the field that `Field.to_json` has written; any value of JSON may be given, from a file of any origin.
+
+    Raises:
+        ConfigError: It is not that of a field.
+    """
     kind = content.get("kind") if isinstance(content, dict) else None
     if not isinstance(content, dict) or not isinstance(kind, str) or kind not in KINDS:
         raise ConfigError(f"the field {describe(content)} is of no known kind; there are {', '.join(sorted(KINDS))}")
     cls = KINDS[kind]
     settings = {key: content[key] for key in ("names", "pad_to", "dtype", "shape", "bits") if key in content}
     known = {key: value for key, value in settings.items() if key in getattr(cls, "__dataclass_fields__", {})}
-    if not isinstance(
-        known.get("dtype", ""), str
-    ):  # others NumPy may take for a dtype; the rest is checked by the field
+    # Each field checks its settings, but NumPy takes many other things for a dtype.
+    if not isinstance(known.get("dtype", ""), str):
         raise ConfigError(f"dtype of a field of kind {kind} is {describe(known['dtype'])}")
     if cls is Array and not {"dtype", "shape"} <= known.keys():
         raise ConfigError("a field of kind array lacks its dtype or its shape")
@@ -191,7 +194,12 @@ def _first_of(fields: Mapping[str, Field], name: str, cls: type[Field]) -> str |
 
 
 def check_extra(fields: Mapping[str, Field]) -> None:
-    """Refuse extra fields with a name that is none, or that would be stored under a key of another, or of the image."""
+    """Refuse extra fields that cannot stand beside each other and the image in a record.
+
+    Raises:
+        ConfigError: A name is empty, too long, or holds what is not printable, or a key of one is that of another, or
+            of the image.
+    """
     keys: dict[str, str] = {}
     for name, kind in fields.items():
         if not isinstance(name, str) or not 0 < len(name) <= _MAX_NAME or not name.isprintable():
@@ -221,7 +229,11 @@ def given_value(name: str, values: Mapping[str, Any]) -> Any:
 
 
 def encode_fields(fields: Mapping[str, Field], values: Mapping[str, Any], image: Pixels | None) -> Features:
-    """Return the features of the extra fields of one record; its image may be None where no field is one or a mask."""
+    """Return the features of the extra fields of one record; its image may be None where no field is one or a mask.
+
+    Raises:
+        SourceError: A value is missing, or is not one of its field; the message names the field.
+    """
     features: Features = {}
     for name, kind in fields.items():
         features |= kind.encode(name, given_value(name, values), image)
@@ -229,6 +241,10 @@ def encode_fields(fields: Mapping[str, Field], values: Mapping[str, Any], image:
 
 
 def stored_values(features: Features, fields: Mapping[str, Field]) -> dict[str, Any]:
-    """Return what a record holds in some fields, to build another record from; of images and masks the files."""
+    """Return what a record holds in some fields, to build another record from; of images and masks the files.
+
+    Raises:
+        ExampleError: The record lacks a field, or holds something that it cannot have.
+    """
     values = {name: field.decode(name, features) for name, field in fields.items()}
     return {name: value.encoded if fields[name].is_image else value for name, value in values.items()}

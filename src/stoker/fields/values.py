@@ -475,7 +475,11 @@ class Mask(ImageField):
 
 
 def mask_pixels(name: str, ids: NDArray[Any], bits: int) -> NDArray[Any]:
-    """Return ids, integers or bool (H, W) or (H, W, 1), as stored masks have them: uint8 or uint16 (H, W)."""
+    """Return ids, integers or bool (H, W) or (H, W, 1), as stored masks have them: uint8 or uint16 (H, W).
+
+    Raises:
+        SourceError: They are something else, or one is out of range.
+    """
     must = f"must be class ids, whole numbers of shape (height, width), 0 to {2**bits - 1}"
     flat = ids[:, :, 0] if ids.ndim == 3 and ids.shape[2] == 1 else ids
     if flat.ndim != 2 or flat.size == 0 or flat.dtype.kind not in "biu":

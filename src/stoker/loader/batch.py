@@ -207,8 +207,8 @@ def batch_text(batch: Any) -> str:
 def padded(offsets: NDArray[np.int64], most: int, columns: Sequence[tuple[NDArray[Any], int]]) -> list[NDArray[Any]]:
     """Return columns of samples laid end to end as arrays (B, most, ...); what a sample has above that is left out.
 
-    The rows of each sample begin at its offset, int64 (B + 1,). Each column has values (T, ...), and what fills up the
-    rest.
+    The rows of each sample begin at its offset, int64 (B + 1,), and ``most`` of them are kept. Each column has values
+    (T, ...), and what fills up the rest.
     """
     counts = np.diff(offsets)
     sample = np.repeat(np.arange(len(counts)), counts)

@@ -216,10 +216,11 @@ class NodeCache:
             message = "a NodeCache keeps files for other processes, and the images are records of this one"
             raise ConfigError(f"{message}; use stoker.MemoryCache(..., keep='decoded'), or build the records first")
         sizes = np.concatenate([part.sample_bytes for part in parts])
-        # 32 hex digits that stand for the samples: changed files are never served from old bytes.
+        # The key stands for the samples, by their stamps and sizes: changed files are never served from old bytes.
         digest = hashlib.sha256()
-        for stamp in (stamp for part in parts for stamp in part.stamps()):
-            digest.update(b"%d\0%b" % (len(stamp), stamp))
+        for part in parts:
+            for stamp in part.stamps():
+                digest.update(b"%d\0%b" % (len(stamp), stamp))
         digest.update(np.ascontiguousarray(sizes, "<u8").data)
         key = digest.hexdigest()[:_KEY_DIGITS]
         if key in use.files:

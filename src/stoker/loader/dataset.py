@@ -736,7 +736,11 @@ def _class_of(dataset: Dataset, key: int, label: int) -> int:
 
 
 class ClassNames:
-    """Names and texts of classes, or with ``of_boxes`` of those of boxes: from a list, or else from the records."""
+    """Names and texts of classes: from ``labels.txt`` where there is one, otherwise from the records.
+
+    A class that nothing names is called by its label, as ``12``. With ``of_boxes`` they are the classes of boxes, where
+    these have names of their own.
+    """
 
     def __init__(self, datasets: Sequence[Dataset], *, of_boxes: bool = False) -> None:
         self._base = datasets[0].schema.label_base

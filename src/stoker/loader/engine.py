@@ -120,7 +120,8 @@ class _Submitted(NamedTuple):
 class BatchMaker:
     """What the core is asked for under a feed, and batches of what it gives.
 
-    It collects the values of ``columns``, and crops and resizes ``planes`` as the first image of a record.
+    The core collects the values of ``columns``, and crops and resizes the images ``planes`` as the first one of the
+    record.
     """
 
     def __init__(self, feed: Feed) -> None:
@@ -137,6 +138,12 @@ class BatchMaker:
         """Return a batch of what the core gives; ``where`` says where the record of a row is."""
         images, labels, indices, seeds, boxes, columns, planes = taken
         of_columns, of_planes = iter(columns), iter(planes)
+        fields: dict[str, Any] = {}
+        for name, form in self._forms.items():
+            if form.is_plane:
+                fields[name] = self._of_transforms(next(of_planes))
+            else:
+                fields[name] = batch_value(name, form, next(of_columns), where)
         boxes_form = self._feed.settings.boxes
         return Batch(
             images=self._of_transforms(images),
@@ -146,12 +153,7 @@ class BatchMaker:
             seeds=seeds,
             position=position,
             boxes=None if boxes_form is None else self._of_transforms(list(map(boxes_form.form, boxes))),
-            fields={
-                name: self._of_transforms(next(of_planes))
-                if form.is_plane
-                else batch_value(name, form, next(of_columns), where)
-                for name, form in self._forms.items()
-            },
+            fields=fields,
             origin=self._origin,
         )
 
@@ -279,7 +281,12 @@ class SampleEngine:
         return request
 
     def next(self) -> Batch:
-        """Return the oldest batch queued, when all of its samples are loaded; raises the first error of one."""
+        """Return the oldest batch queued, when all of its samples are loaded.
+
+        Raises:
+            TooManyBadSamplesError: More samples were bad than may be replaced.
+            StokerError: A sample is bad, and is not to be replaced; of several, the first.
+        """
         request = self._submitted[0].request
         if request is None:
             return self._maker.empty(self._submitted.popleft().position)

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
 
 # Keep what is drawn for these apart from what else is drawn from a loader's seed.
-_MIX_PURPOSE = 0x6D697874  # "mixt"
-_SAMPLING_PURPOSE = 0x73616D70  # "samp"
+# "mixt" and "samp" keep these numbers apart from what else is drawn from the seed of a loader.
+_MIX_PURPOSE, _SAMPLING_PURPOSE = 0x6D697874, 0x73616D70
 
 _ONE = 2**32
 """The heaviest weight as a whole number: lighter ones are rounded to parts of it."""

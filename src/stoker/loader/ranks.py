@@ -1,5 +1,7 @@
 """Which of how many ranks this process is, as the framework or the launcher says; how many CPUs are its share.
 
+Also what ranks tell each other about their loaders: `Agreement`.
+
 Nothing is imported for that: modules that the program has imported, and the environment, are asked. The first of these
 sources that says something counts:
 
@@ -211,7 +213,11 @@ _SOURCES: tuple[Callable[[], Ranks | None], ...] = (*_GROUPS, _ray_train, _TORCH
 def discover() -> Ranks:
     """Return which rank this process is: the first source of this module's list counts; without any, 0 of 1.
 
-    Warns where a later source says something else; or where none says anything, but others may read the same samples.
+    Raises:
+        ConfigError: The variables of the source that would count are half given, no numbers, or out of range.
+
+    Warns:
+        RankWarning: A later source says something else; or none says anything, but others may read the same samples.
     """
     chosen = None
     for read in _SOURCES:
@@ -294,7 +300,11 @@ class CpuShare:
 
 
 def cpu_share() -> CpuShare:
-    """Return the CPUs of the launcher, which may bind ranks to some, divided by the ranks on its node."""
+    """Return the CPUs of the launcher divided by the ranks on its node, but no more than this process may use.
+
+    A launcher may bind every rank to CPUs of its own, or to those of a socket that it shares with others. So the CPUs
+    that are divided are not those of this process, but those of the process that started the ranks.
+    """
     own, limit = available_cpus(), cpu_limit()
     ranks, variable = _local_ranks()
     together = own if variable is None else _launchers_cpus(variable) or own
@@ -358,7 +368,11 @@ def _slurm_tasks() -> int | None:
 
 
 def _launchers_cpus(variable: str) -> int | None:
-    """Return how many CPUs the nearest process above may use that lacks a variable of all ranks; None if unknown."""
+    """Return how many CPUs the launcher may use; None if the system does not say.
+
+    It is the nearest process above this one that does not have the variable which it gives to all ranks; between them
+    may be shells. The environment of another user's process cannot be read: that is the daemon of a cluster.
+    """
     mark = f"\0{variable}=".encode()
     process = os.getppid()
     try:

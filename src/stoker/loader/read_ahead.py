@@ -106,14 +106,18 @@ class ReadAhead:
 
 
 class NumberedFiles(ABC):
-    """So many files of one dataset: ``first`` and those that follow, unique in this process. Safe from any thread."""
+    """The files of one dataset, by the numbers that the core has for them. Immutable, and safe from any thread."""
 
     def __init__(self, count: int) -> None:
-        self.first = _native.number_remote_files(count)
+        self.first = _native.number_remote_files(count)  # unique in this process; the others follow
 
     @abstractmethod
     def read(self, number: int, offset: int, length: int) -> bytes:
-        """Return bytes of a file by its number in this process; the core calls this where nothing is read ahead."""
+        """Return bytes of a file by its number in this process; the core calls this where nothing is read ahead.
+
+        Raises:
+            StorageError, OSError: The file cannot be read, or an object has become shorter.
+        """
 
     def attach_to(self, records: _native.RecordSet | _native.FileSet) -> None:
         """Make these the files of a native reader; it then reads them through `read`."""
@@ -121,7 +125,7 @@ class NumberedFiles(ABC):
 
 
 class RemoteFiles(NumberedFiles):
-    """Files in stores, by the path of each, from 0; some may be on this machine."""
+    """Files in stores; some may be on this machine. ``path_of`` returns the path of each, by its number from 0."""
 
     def __init__(self, count: int, path_of: Callable[[int], Location]) -> None:
         super().__init__(count)
@@ -148,7 +152,11 @@ class Upcoming:
 
 
 class Planner:
-    """Turns what comes next into ranges, window by window, ``most_ahead`` samples at most. Safe from any thread."""
+    """Turns what comes next into ranges, window by window. Safe from any thread.
+
+    ``locate`` returns file, offset and length of samples, int64 (B,), given ``numbers`` and ``objects`` of `Upcoming`;
+    file -1 for what need not be fetched. At most ``most_ahead`` samples beyond those that were released are planned.
+    """
 
     def __init__(self, ranges: _native.RemoteRanges, locate: Locate, limits: RangeLimits, most_ahead: int) -> None:
         self._ranges = ranges
@@ -237,7 +245,7 @@ class Planner:
 
 
 class Prefetcher:
-    """Fetches what comes next, on threads of its own, for one thread of a consumer."""
+    """Fetches what comes next, on threads of its own; for one consumer, which calls it from one thread."""
 
     def __init__(
         self,

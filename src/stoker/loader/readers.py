@@ -73,7 +73,14 @@ class SampleReader(ABC):
 
     @abstractmethod
     def features(self, number: int) -> tuple[Features, dict[str, str]]:
-        """Return one sample as features, and what is wrong with fields that it has not; raises where it is damaged."""
+        """Return one sample as features, and what is wrong with fields that it has not.
+
+        Raises:
+            ShardError: The record is damaged.
+            ExampleError: It is not a ``tf.train.Example``; the message says where it is.
+            SourceError: The annotation of an image file is damaged.
+            OSError: It cannot be read.
+        """
 
     def sample(self, number: int, mode: Mode = "RGB", exif: Exif | None = None) -> Sample:
         """Return one sample; raises what `features` does, and an ExampleError where it lacks the image."""
@@ -97,7 +104,12 @@ class SampleReader(ABC):
 
     @abstractmethod
     def load(self, number: int, position: int) -> SourceImage:
-        """Return one sample, or the object at a position (-1: none), as a build takes it: box classes count from 0."""
+        """Return one sample, or the object at a position (-1: none), as a build takes it: box classes count from 0.
+
+        Raises:
+            StokerError: It cannot be read, or is damaged.
+            OSError: It cannot be read.
+        """
 
     def plain_file(self, number: int) -> bytes | None:  # noqa: ARG002 - most have none
         """Return the path of a file on this machine that is all there is of a sample; None without one."""
@@ -499,13 +511,16 @@ class GivenImages(NumberedFiles):
     The core asks for as many bytes as are listed. Of an array, of a PIL image, or of a record that nobody has read yet,
     there is no such number: it gets a token in the place of a file. That is of no format that the core knows, so it
     asks for its pixels, as it does for files that Pillow decodes. This holds nothing of the core.
+
+    ``load`` returns the bytes or the pixels of an image by its number, in any thread; ``sizes``, int64 (N,), are the
+    bytes of each, -1 where they are not known.
     """
 
     def __init__(self, load: Callable[[int], bytes | NDArray[Any]], sizes: NDArray[np.int64]) -> None:
         super().__init__(len(sizes))
         self._load = load
         self._has_size = sizes >= 0
-        self.token = _MARK + os.urandom(_SECRET_BYTES)
+        self.token = _MARK + os.urandom(_SECRET_BYTES)  # tokens begin with it, and no file can be made to do so
         self.sizes = np.where(self._has_size, sizes, len(self.token) + _NUMBER_BYTES)
 
     def read(self, number: int, offset: int, length: int) -> bytes:

@@ -189,7 +189,10 @@ class LoaderSettings(Settings):
 
 
 def settings_given(function: str, arguments: dict[str, Any]) -> LoaderSettings:
-    """Return the settings among the arguments of a function, which are taken by ``locals()`` in its first line."""
+    """Return the settings among the arguments of a function, which are taken by ``locals()`` in its first line.
+
+    The argument ``unknown`` holds the keywords that the function does not have.
+    """
     refuse_unknown(function, arguments["unknown"], arguments, LOADERS)
     refuse_no_transform(function, arguments["transform"])
     return LoaderSettings.among(arguments)

@@ -296,7 +296,11 @@ def _is_plain(shard: _ListedObject) -> bool:
 
 
 def _scan(path: Location, size_bytes: int) -> NDArray[np.uint64]:
-    """Return (offset, size) of each whole frame, uint64 (N, 2); checks lengths, and skips long payloads."""
+    """Return where the records of a shard lie, uint64 (N, 2) of (offset, size) of each whole frame, in bytes.
+
+    The checksum of every length is verified, those of payloads are left to later reads. Payloads that are longer than a
+    chunk of 8 MiB are not fetched.
+    """
     rows: list[tuple[int, int]] = []
     at, start, chunk = 0, 0, memoryview(b"")
     while at < size_bytes:

@@ -442,9 +442,9 @@ def _are_sides(value: Any) -> bool:
     return isinstance(value, list) and len(value) == 2 and all(type(side) is int and side >= 1 for side in value)
 
 
-_LIST = _is_path, "the path or URL of a list of files"
-_COUNT = lambda value: type(value) is int and value >= 1, "a whole number of at least 1"
-_COUNT_OR_0 = lambda value: type(value) is int and value >= 0, "a whole number of at least 0"
+_LIST = (_is_path, "the path or URL of a list of files")
+_COUNT = (lambda value: type(value) is int and value >= 1, "a whole number of at least 1")
+_COUNT_OR_0 = (lambda value: type(value) is int and value >= 0, "a whole number of at least 0")
 _KEYS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "handler": (lambda value: isinstance(value, str), "a string"),
     "train_filelist": _LIST,
@@ -458,7 +458,7 @@ _KEYS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "num_classes": _COUNT,
     "num_channels": (lambda value: value == 3, "3: images are RGB"),
 }
-"""What the values of the keys must be."""
+"""Of each key whether it may have a value, and in words what that must be."""
 _OTHERS = 'a COCO file has a list "images", and a table with a JSON object on each line is called *.jsonl'
 """What another file called ``*.json`` may have been meant to be."""
 
@@ -493,7 +493,9 @@ def read_config(path: Location) -> PipelineConfig:
             holds, must = _KEYS[key]
             if not holds(value):
                 raise ConfigError(f"{path}: data.{spelled} is {value!r}; it must be {must}")
-            values[key] = path.beside(value) if holds is _is_path else tuple(value) if holds is _are_sides else value
+            values[key] = tuple(value) if isinstance(value, list) else value
+            if holds is _is_path:
+                values[key] = path.beside(value)
     unknown = sorted(f"data.{key}" for key in section if _SPELLINGS.get(key, key) not in _KEYS)
     if unknown:
         message = f"{path}: {' and '.join(unknown)} {'has' if len(unknown) == 1 else 'have'} no effect; correct the"

@@ -629,7 +629,9 @@ def _claim(look: Look) -> list[ImageTable]:
     tables = look.once(find_metadata)
     given = TABLE_OPTIONS.intersection(look.options.given())
     if given and (look.is_file or {"image_column", "split_column"} & given or not tables):
-        files = [look.path] * look.is_file if look.layout is None else look.files_near(look.layout.base)
+        files = [look.path] if look.is_file else []
+        if look.layout is not None:
+            files = look.files_near(look.layout.base)
         return find_tables(look, image_base(look), files) or look.once(find_tables_of_splits)
     if not tables:
         return look.once(find_tables_of_splits)

@@ -194,11 +194,8 @@ def _contents(path: Location, document: Mapping[str, Any]) -> _Contents:
     folders = {split: _folders(path, key, document.get(key)) for key, split in _SPLITS.items()}
     base, below = path.parent.resolve(), document.get("path")
     below = below if isinstance(below, str) else ""
-    if (
-        (parts := path_parts(os.fsencode(below).replace(b"\\", b"/")))
-        and b".." not in parts
-        and not is_absolute(os.fsencode(below))
-    ):
+    parts = path_parts(os.fsencode(below).replace(b"\\", b"/"))
+    if parts and b".." not in parts and not is_absolute(os.fsencode(below)):
         inner = (base / os.fsdecode(b"/".join(parts))).resolve()
         base = inner if inner.is_dir() and inner.lies_in(base) else base
     return _Contents(path, base, names, folders)
