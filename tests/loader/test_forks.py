@@ -189,6 +189,23 @@ def test_a_child_keeps_no_lock_of_the_files_of_a_cache(tmp_path: Path, monkeypat
             os.waitpid(child, 0)
 
 
+def test_labels_of_boxes_are_read_in_a_child_while_the_parent_reads_others(
+    train: stoker.Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others = stoker.open(train.path)
+
+    def read_slowly(wait: Callable[[], None]) -> None:
+        def sample(number: int) -> stoker.Sample:
+            wait()
+            return train[number]
+
+        monkeypatch.setattr(others.reader, "sample", sample)
+        assert not len(others.reader.box_labels)
+
+    with in_the_middle_of(read_slowly):
+        assert status_of_child(lambda: train.reader.box_labels) == 0
+
+
 def test_annotations_are_read_in_a_child_while_the_parent_reads_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from stoker import _native
 from stoker.config import check_range, format_count, format_size, option
 from stoker.errors import ConfigError, SourceError, StokerError, StorageError, record_error
-from stoker.format import ClassLabel, first_bytes
+from stoker.format import FRAME_BYTES, ClassLabel, first_bytes
 from stoker.habits import DATASETS, no_attribute
 from stoker.loader.pictures import (
     NOTEBOOK_PIXELS,
@@ -509,7 +509,7 @@ class Dataset:
         """Length of its shards, or of its image files, in bytes; of a part, that of its records or files."""
         if self.shards and self._whole is None:  # whose indexes need not be read
             return sum(shard.size_bytes for shard in self.shards)
-        return int(self.sample_bytes.sum()) + self.reader.frame_bytes * len(self)
+        return int(self.sample_bytes.sum()) + (FRAME_BYTES * len(self) if self.shards else 0)
 
     @property
     def sample_bytes(self) -> NDArray[np.uint64]:

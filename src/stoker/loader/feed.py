@@ -172,7 +172,7 @@ def chosen_fields(dataset: Dataset | Mix, wanted: Sequence[str] | Mapping[str, F
 
 def _says_fields(part: Dataset) -> bool:
     """Return whether it is known which fields samples have, and which they have not."""
-    return part.manifest is not None or part.reader.lists_fields
+    return part.manifest is not None or not part.shards
 
 
 def _missing(part: Dataset, name: str) -> str:

@@ -8,9 +8,9 @@ import warnings
 from abc import ABC, abstractmethod
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from stoker.loader.selection import same_numbers, selection_name, values_at
 from stoker.recipe import Recipe, convert, decode_as_stored, sniff
 from stoker.sources import SourceImage, features_beside
 from stoker.storage import from_uri, stoppable_pool
+from stoker.types import BOX_SIDES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -42,7 +43,6 @@ _LOOKED_AT, _HEADER_BYTES = 64, 2**18
 _MARK = b"\0stoker\0"
 _SECRET_BYTES, _NUMBER_BYTES = 16, 8
 _RGB = 3
-_SIDES = ("xmin", "xmax", "ymin", "ymax")
 
 FILE_SCHEMA = replace(ImagenetSchema.layout, preset="files", features={})
 """The layout of an image file read as a record; no field has these keys, and classes count from 0."""
@@ -56,8 +56,6 @@ class SampleReader(ABC):
     shards: tuple[OpenShard, ...] = ()  # that hold them; none where they are files
     remote: RemoteFiles | None = None  # their files, if they are in a store
     given: GivenImages | None = None  # the images, if a program has them
-    frame_bytes: ClassVar[int] = 0  # what each sample takes beside its `sizes`
-    lists_fields: ClassVar[bool] = True  # whether the schema has every field that samples have
 
     def __init__(self, schema: SchemaInfo) -> None:
         self.schema = schema
@@ -169,12 +167,11 @@ class ShardRecords(SampleReader):
     """Records of shards."""
 
     native: _native.RecordSet
-    frame_bytes = FRAME_BYTES
-    lists_fields = False
 
     def __init__(self, shards: tuple[OpenShard, ...], schema: SchemaInfo) -> None:
         super().__init__(schema)
         self.shards = shards
+        self._box_labels: NDArray[np.int64] | None = None
         sizes = ";".join(f"{shard.path.name}:{shard.size_bytes}" for shard in shards)
         self.fingerprint = f"{_native.crc32c(sizes.encode()):08x}"
         self.native = _native.RecordSet()
@@ -258,12 +255,16 @@ class ShardRecords(SampleReader):
             counts = self.native.count_values(prefix if packed else f"{prefix}xmin", available_cpus(), ahead)
         return counts // np.uint32(4) if packed else counts
 
-    @cached_property
+    # No `functools.cached_property`: before Python 3.12 it has a lock, which a forked process may find taken for good.
+    @property
     def box_labels(self) -> NDArray[np.int64]:
-        numbers = range(len(self.native))
-        with self.reading_in_order(numbers):
-            samples = map(self.sample, numbers)
-            return np.array([_label(box, each.label) for each in samples for box in each.boxes], np.int64)
+        if self._box_labels is None:
+            numbers = range(len(self.native))
+            with self.reading_in_order(numbers):
+                samples = map(self.sample, numbers)
+                labels = [_label(box, each.label) for each in samples for box in each.boxes]
+            self._box_labels = np.array(labels, np.int64)
+        return self._box_labels
 
     def local_paths(self, numbers: Numbers) -> list[Path]:  # noqa: ARG002 - a shard holds any of them
         return [shard.local_path for shard in self.shards]
@@ -340,7 +341,7 @@ class ImageFiles(SampleReader):
             FILE_SCHEMA.image_key: ("bytes", [data]),
             FILE_SCHEMA.label_key: ("int64", [item.label]),
             FILE_SCHEMA.filename_key or "": ("bytes", [item.path]),
-            **{prefix + side: ("float", [getattr(box, side) for box in boxes]) for side in _SIDES},
+            **{prefix + side: ("float", [getattr(box, side) for box in boxes]) for side in BOX_SIDES},
         }
         if any(box.label is not None for box in boxes):
             features[prefix + "label"] = ("int64", [_label(box, item.label) for box in boxes])
