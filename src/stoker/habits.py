@@ -261,7 +261,10 @@ def answer_as_transform(cls: type[_T]) -> None:
 
 
 def needs_transform(function: _Function) -> _Function:
-    """Let a function run without the ``transform`` that it needs, as ``...``, so that it can say what to give."""
+    """Let a function run without the ``transform`` that it needs, as ``...``, so that it can say what to give.
+
+    The transform is a keyword, or the last argument that goes by position.
+    """
     if "transform" in function.__code__.co_varnames[: function.__code__.co_argcount]:
         function.__defaults__ = (...,)
     else:

@@ -83,7 +83,11 @@ def random_numbers(seed: int, *counter: int) -> tuple[int, int]:
 
 
 def chosen_tail(tail: Tail | None, *, drop_last: bool, world_size: int) -> Tail:
-    """Return what happens to the rest: by default a smaller batch on one rank, repeated samples on several."""
+    """Return what happens to the rest of an epoch; ``drop_last`` is another word for ``"drop"``.
+
+    By default one rank gets a smaller last batch. Several repeat samples, marked as not valid: each rank then makes as
+    many steps as the others, all with full batches, and no loss is averaged over an empty one.
+    """
     refuse_contradicting({"drop_last=True": drop_last, f"tail={tail!r}": tail not in (None, "drop")})
     if drop_last:
         return "drop"

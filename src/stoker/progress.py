@@ -28,7 +28,10 @@ _QUICK_SECONDS = 1.0  # a call that takes no longer has no bar
 
 @contextmanager
 def shown_progress(verb: str, what: str = "images", bad: str = "rejected", **display: Any) -> Iterator[Progress]:
-    """Show the progress of images, or the like, while the ``with`` block runs; see `ProgressDisplay`."""
+    """Show the progress of images, or the like, while the ``with`` block runs; see `ProgressDisplay`.
+
+    ``verb`` says what is done, as ``building``; ``bad`` what those are that are counted apart.
+    """
     with ProgressDisplay(**display) as shown:
         started = time.monotonic()
 

@@ -193,12 +193,12 @@ def test_redirects_are_followed(server: FaultyServer) -> None:
 @pytest.mark.parametrize("to", ["file:///etc/passwd", "ftp://127.0.0.1/a", "data:,x", "http://[", "gopher://x"])
 def test_redirects_to_anything_else_are_not_followed(server: FaultyServer, to: str) -> None:
     server.always = does.answer(302, Location=to)
-    assert problem(server.url + "a.jpg") == "it is redirected to something that is not http:// or https://"
+    assert problem(server.url + "a.jpg") == "it leads to something that is not http:// or https://"
 
 
 def test_redirects_that_never_end_are_given_up(server: FaultyServer) -> None:
     server.always = does.answer(307, Location="/a.jpg")
-    assert problem(server.url + "a.jpg") == "it is redirected more than 10 times"
+    assert problem(server.url + "a.jpg") == "it leads on and on: more than 10 redirects"
     assert len(server.seen) == 11
 
 

@@ -109,7 +109,8 @@ class ItemConverter:
         self.schema = schema.with_fields(tree.fields)
         self.is_local = tree.latency == "disk"  # whether no image waits for a network
         self._stores_boxes = schema.info(0).box_prefix is not None
-        # Items of a split whose outcomes are there already, and that are left out without being read. Read-only later.
+        # Items of a split whose outcomes are there already, and those that are left out without being read. Both are
+        # read-only once items are converted; only the latter travel when this is pickled.
         self.known: Mapping[tuple[Item, str], Outcome] = {}
         self.dropped: Mapping[tuple[Item, str], ItemReject] = {}
         self._templates = _Templates()

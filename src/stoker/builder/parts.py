@@ -265,7 +265,10 @@ def note_part(destination: Location, part: Part) -> None:
 
 
 def _parts_lacking(destination: Location, shards: Sequence[int]) -> dict[Part, list[int]]:
-    """Return which part makes which of some shards, by the count of parts of which most have begun; empty if none."""
+    """Return which part makes which of some shards, given by their numbers; empty if no part is known.
+
+    Where parts of several divisions have begun, the division of which most have begun counts.
+    """
     folder = destination / BUILD_FOLDER / _PARTS_NAME
     names = [os.fsdecode(child.name) for child in folder.children()] if folder.is_dir() else []
     counts = [int(match[2]) for match in map(_PART_FILE.fullmatch, names) if match is not None]

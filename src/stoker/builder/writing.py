@@ -54,8 +54,8 @@ class Task(ABC):
 
         Args:
             shards: Which; nothing where names are not known yet.
-            run: To be told of all items, those of earlier runs first, and of every shard that is complete, from one
-                thread at a time.
+            run: Has the shards of earlier runs. To be told of all items, those of earlier runs first, and once of each
+                shard that is complete, from one thread at a time.
 
         Raises:
             DestinationError: Those that are there were made of something else.

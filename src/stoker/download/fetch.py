@@ -268,7 +268,11 @@ def fetch(
 
 
 class _Transfer:
-    """One file, which grows in ``NAME.part``, locked, and is hashed as it comes; renamed when whole and right."""
+    """One file, which grows in ``NAME.part`` and is hashed as it is written. It is locked while a process works on it.
+
+    It gets its real name when it is whole, right, and on the disk; if the process ends before, the part stays to be
+    continued.
+    """
 
     def __init__(self, file: RemoteFile, target: Path, client: Client, watcher: Watcher) -> None:
         self._remote = file

@@ -443,7 +443,8 @@ class CacheDirectory:
     def acquire(self, key: str, about: About, file_bytes: int, budget: int) -> int | None:
         """Make an entry or find it, evict others for it, and return a descriptor of its file that holds it in use.
 
-        The caller closes it. None where not even an empty entry fits into the budget, because others are in use.
+        The caller closes it. None where not even an empty entry fits into the budget, because others are in use. The
+        file will have ``file_bytes`` with every sample in it; ``about`` is written down for people.
         """
         with self.locked() as counter:
             entries = self.entries()

@@ -182,7 +182,7 @@ class SampleEngine:
     def __init__(self, feed: Feed) -> None:
         self._feed = feed
         self._maker = BatchMaker(feed)
-        self.report = BadSampleReport(0)
+        self.report = BadSampleReport(0)  # the bad samples since `begin_report`
         self._submitted: deque[_Submitted] = deque()
         parts = parts_of(feed.dataset)
         self._given = [part.reader.given for part in parts if part.reader.given is not None]

@@ -693,7 +693,10 @@ def upcoming(samples: Samples, topology: Topology, position: Position) -> Iterat
 
 
 def _group(order: EpochOrder, position: int) -> int:
-    """Return the same number for positions of one window of blocks (nearly), or of one epoch without blocks."""
+    """Return the same number for positions of one window of blocks, or where blocks do not matter, of one epoch.
+
+    That is near enough: a last block that is shorter moves the edges by less than a block.
+    """
     if not isinstance(order.shuffle, BlockShuffle):
         return order.epoch % 2**31
     span = order.shuffle.block * order.shuffle.window

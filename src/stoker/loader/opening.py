@@ -377,6 +377,10 @@ def open_records(
     Nothing in records of other origin says whether their classes count from 0 or from 1. Unless ``keys`` say so, or a
     list of classes whose first is the background, labels stay what they are: the classes count from ``label_base``, as
     they will in the new dataset.
+
+    Raises:
+        DatasetNotFoundError: There is nothing to read.
+        ConfigError: The layout of the records is unknown, or as `Dataset.source_of`.
     """
     target = location(root)
     if not ((target / MANIFEST_NAME).lexists() or find_splits(target)):

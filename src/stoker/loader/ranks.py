@@ -1,6 +1,4 @@
-"""Which of how many ranks this process is, as the framework or the launcher says; how many CPUs are its share.
-
-Also what ranks tell each other about their loaders: `Agreement`.
+"""Which of how many ranks this process is, how many CPUs are its share, and what ranks tell each other (`Agreement`).
 
 Nothing is imported for that: modules that the program has imported, and the environment, are asked. The first of these
 sources that says something counts:

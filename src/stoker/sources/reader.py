@@ -99,7 +99,12 @@ class Cells:
 
     @classmethod
     def from_json(cls, described: Mapping[str, Any]) -> Self:
-        """Return what `to_json` has described; `KeyError` or `TypeError` if that is damaged."""
+        """Return what `to_json` has described.
+
+        Raises:
+            ConfigError: A field is none.
+            KeyError, TypeError: It is damaged.
+        """
         columns = tuple(column and (str(column[0]), from_json(column[1])) for column in described["columns"])
         drawn = described["drawn"] and (str(described["drawn"][0]), described["drawn"][1])
         if drawn and drawn[0] not in DrawnMask.kinds:
@@ -390,7 +395,11 @@ class ArchiveReader(StoredReader):
 
 
 def numbers_in(table: ItemTable, name: str, end: int = 2**63, shape: tuple[int, ...] = ()) -> NDArray[np.int64]:
-    """Return a column of numbers of a saved listing; `ValueError` if one is not below ``end``, or not of that shape."""
+    """Return a column of numbers of a saved listing.
+
+    Raises:
+        KeyError, ValueError: There is none, its values have another shape, or one is not below ``end``.
+    """
     column = table.columns[name]
     if isinstance(column, Blobs) or column.shape[1:] != shape or (len(column) and int(column.max()) >= end):
         raise ValueError(f"{name} out of range")

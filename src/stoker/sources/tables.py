@@ -453,8 +453,9 @@ def find_classes(
 ) -> Classes | None:
     """Return which columns of a table say the classes, by its first rows; None if that is not obvious.
 
-    It is what the user says, the column `LABEL`, or the one that `find_label` finds; with ``alone``, of a table that
-    has no other use, whose note names the column, also the only column there is, or several of 0 and 1.
+    It is what the user says, the column `LABEL`, or the one that `find_label` finds. With ``alone``, for a table that
+    has no other use than to say the classes, it is also the only column there is, or several of 0 and 1; and a note
+    on the table names its column.
     """
     names = list(dict.fromkeys(name for row in rows for name in row))
     values = {name: [row[name] for row in rows if row.get(name) not in (None, "")] for name in names}
@@ -629,8 +630,9 @@ def _kind_of_cell(text: str) -> str | None:
 class TableRows:
     """The rows of tables of one kind: their labels, and the values of fields.
 
-    Labels are ids of classes if all are numbers, and otherwise names. No fields are the columns ``without``, nor those
-    that are not among ``only``; ``has_files`` says whether columns can have the paths of images.
+    Labels are ids of classes if all are numbers, and otherwise names. Fields are all other columns but those in
+    ``without``; if ``only`` is given, none but those in it. ``has_files`` says whether columns can have the paths of
+    images.
     """
 
     def __init__(

@@ -204,7 +204,7 @@ class _Client:
             if isinstance(answer, Answer):
                 return replace(answer, url=url)
             url = answer
-        raise StoreError(f"it is redirected more than {_REDIRECTS} times", retry=False)
+        raise StoreError(f"it leads on and on: more than {_REDIRECTS} redirects", retry=False)
 
     def _server(self, url: str, *, is_stored: bool) -> _Server:
         parts = urlsplit(url)
@@ -295,7 +295,7 @@ def _moved(response: ClientResponse, url: str) -> str | None:
         location = http_client.redirect_of(response, url)
         return None if location is None else checked(location.encode())
     except (StoreError, ValueError) as error:
-        raise StoreError("it is redirected to something that is not http:// or https://", retry=False) from error
+        raise StoreError("it leads to something that is not http:// or https://", retry=False) from error
 
 
 async def _answer(response: ClientResponse, wanted: Wanted) -> Answer:
