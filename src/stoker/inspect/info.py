@@ -37,7 +37,7 @@ from stoker.format import (
 )
 from stoker.loader import ImageFiles, box_classes, layout_of, list_images, refuse_keys, refuse_source
 from stoker.recipe import is_turned, sniff
-from stoker.sources import SourceOptions, is_dataset
+from stoker.sources import SourceOptions, counts_of, is_dataset
 from stoker.storage import LocalCopy, attach_filename, error_about, location, stoppable_pool
 
 if TYPE_CHECKING:
@@ -258,16 +258,16 @@ def _images_info(root: Location, options: SourceOptions | None) -> ImagesInfo:
     tree = list_images(root, SourceOptions() if options is None else options)
     if root.is_file() and not tree.table.sizes.any():  # a text, but not a list of images
         raise no_records(root)
-    labels = {name: tree.table.labels[rows] for name, rows in tree.splits.items()}
     named = tree.class_labels
     counts = {
-        name: dict(enumerate(np.bincount(of[of >= 0], minlength=len(named)).tolist())) for name, of in labels.items()
+        name: dict(enumerate(counts_of(tree.table.labels, [rows], len(named)).tolist(), -1))
+        for name, rows in tree.splits.items()
     }
     boxes = {name: dict(enumerate(of)) for name, of in tree.box_counts().items()}
     return ImagesInfo(
         path=str(root),
         splits={
-            name: ImageSplit(len(rows), int(tree.table.sizes[rows].sum()), int(np.count_nonzero(labels[name] < 0)))
+            name: ImageSplit(len(rows), int(tree.table.sizes[rows].sum()), counts[name][-1])
             for name, rows in tree.splits.items()
         },
         histogram=_class_counts(named, range(len(named)), counts),
