@@ -487,20 +487,17 @@ class _Sequences:
 class SequenceReader(RecordReader, IndexedReader):
     """Reads records of sequences: an item's ``number`` is its position in all of them, one after another."""
 
+    identity = ""
     has_witness = True
 
     def __init__(self, known: _Sequences, readers: int) -> None:
         super().__init__(known.fields, known.latency)
         self._given = [*known.given.values()]
-        self._identity, self._version = known.identity, known.version
+        self.identity, self._version = known.identity, known.version
         self.allow(readers)
         self._starts = np.cumsum([0, *map(len, self._given)])
         # what stands for the values of each record, once it was read
         self._digests = new_column(0 if known.version else int(self._starts[-1]), np.uint64)
-
-    @property
-    def identity(self) -> str:
-        return self._identity
 
     def allow(self, threads: int) -> None:
         self._readers, self._turns = threads, PerProcess(partial(threading.Semaphore, threads))
