@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import numpy as np
 
-from stoker.builder import Report, Tally, reject_facts
+from stoker.builder import Report, reject_facts
 from stoker.config import (
     IMAGE_SUFFIXES,
     check_choice,
@@ -49,8 +49,8 @@ from stoker.errors import (
 )
 from stoker.fields import Image, box_column, class_column, field_of_image, stored_values
 from stoker.format import LABELS_NAME, write_labels
-from stoker.loader import ShardRecords, box_classes, choose_split, open_splits
-from stoker.progress import progress_of_call
+from stoker.loader import box_classes, choose_split, open_splits
+from stoker.progress import Tally, progress_of_call
 from stoker.recipe import sniff
 from stoker.sources import import_pyarrow
 from stoker.storage import attach_filename, folder_at_once, location
@@ -230,7 +230,7 @@ def _write_split(
 
 def _check(dataset: Dataset, to: ExportFormat) -> None:
     """Refuse a dataset that cannot be written in a format."""
-    if not isinstance(dataset.reader, ShardRecords):
+    if not dataset.shards:
         raise ConfigError(
             f"{dataset.path} holds image files; 'stoker build' makes a dataset of them, which can be exported"
         )

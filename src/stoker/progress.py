@@ -59,6 +59,24 @@ def progress_of_call(
     return nullcontext(given or None)
 
 
+class Tally:
+    """Counts the items of a long job, and shows its progress."""
+
+    def __init__(self, total: int, progress: Progress | None) -> None:
+        self.items = self.size_bytes = 0  # done by this run, and their bytes
+        self._total, self._progress = total, progress
+        self._done = self._rejects = 0
+
+    def advanced(self, items: int, size_bytes: int, rejects: int) -> None:
+        """Count items of this run, and show all of them."""
+        self._done += items
+        self._rejects += rejects
+        self.items += items
+        self.size_bytes += size_bytes
+        if self._progress is not None:
+            self._progress(done=self._done, total=self._total, size_bytes=self.size_bytes, rejects=self._rejects)
+
+
 class ProgressDisplay:
     """One bar for each task on a terminal or in a notebook, while it moves; elsewhere lines. For one thread.
 

@@ -19,4 +19,4 @@ from stoker.builder.settings import (
     find_preset,
 )
 from stoker.builder.tasks import build_part, build_tree, check_part_destination
-from stoker.builder.writing import Run, Tally, Task, write
+from stoker.builder.writing import Run, Task, write

@@ -21,6 +21,7 @@ from stoker.builder.destination import finished_dataset, forget_missing, remove_
 from stoker.builder.parts import NO_PART, missing_error, note_part
 from stoker.errors import DestinationError, StorageError
 from stoker.format import is_unfinished, open_journal, read_journal_head, write_manifest
+from stoker.progress import Tally
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -66,24 +67,6 @@ class Task(ABC):
     @abstractmethod
     def describe(self, results: Sequence[ShardResult]) -> Manifest:
         """Write the files beside the shards, given all of these in order; return the manifest, which comes last."""
-
-
-class Tally:
-    """Counts the items of a run, and shows its progress."""
-
-    def __init__(self, total: int, progress: Progress | None) -> None:
-        self.items = self.size_bytes = 0  # items that this run has converted, and their source bytes
-        self._total, self._progress = total, progress
-        self._done = self._rejects = 0
-
-    def advanced(self, items: int, size_bytes: int, rejects: int) -> None:
-        """Count items of this run, and show all of them."""
-        self._done += items
-        self._rejects += rejects
-        self.items += items
-        self.size_bytes += size_bytes
-        if self._progress is not None:
-            self._progress(done=self._done, total=self._total, size_bytes=self.size_bytes, rejects=self._rejects)
 
 
 class Run(Tally):

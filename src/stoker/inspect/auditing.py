@@ -30,12 +30,13 @@ from typing import IO, TYPE_CHECKING, Any, Literal, Never, TypeAlias
 import numpy as np
 
 from stoker import _native
-from stoker.builder import Tally, is_machine_error
+from stoker.builder import is_machine_error
 from stoker.config import available_cpus, check_range, option
 from stoker.errors import ConfigError, ImageError, SourceError, StokerError, StorageError, format_where
 from stoker.habits import AUDITING, refuse_unknown
 from stoker.inspect.info import ClassCount, Splits, counted_classes, label_counts
 from stoker.loader import open_splits
+from stoker.progress import Tally
 from stoker.recipe import (
     FORMATS,
     MAX_PIXELS,

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from stoker import _native
-from stoker.builder import Tally, is_machine_error
+from stoker.builder import is_machine_error
 from stoker.config import available_cpus
 from stoker.errors import ExampleError, IndexMismatchError, ShardError
 from stoker.format import compression_of, find_layout, index_path, read_index, write_index
 from stoker.inspect.info import find_files
 from stoker.inspect.verify import Problem, file_problem, first_features, problem_of
+from stoker.progress import Tally
 from stoker.storage import is_scratch_full, stoppable_pool
 
 if TYPE_CHECKING:

@@ -21,13 +21,13 @@ import numpy as np
 from PIL.JpegImagePlugin import JpegImageFile
 
 from stoker import _native
-from stoker.builder import Tally
 from stoker.config import available_cpus, check_range, format_count, format_seconds, format_size
 from stoker.errors import ConfigError, ImageError, ImageTooLargeError, SourceError, StokerError, format_where
 from stoker.format import REJECTS_NAME, read_rejects
 from stoker.inspect.info import DEFAULT_RECORDS, Splits, counted_classes, label_counts
 from stoker.loader import class_title, data_uri, displayable, fit, open_splits, texts_of, usable_boxes
 from stoker.order import random_sample
+from stoker.progress import Tally
 from stoker.recipe import NATIVE_FORMATS, QuietPillow, Recipe, check, decode_with_pillow, dimensions, sniff
 from stoker.storage import location, stoppable_pool
 from stoker.types import Reject

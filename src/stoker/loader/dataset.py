@@ -41,6 +41,7 @@ from stoker.loader.selection import (
     values_at,
 )
 from stoker.order import random_sample
+from stoker.progress import Tally
 from stoker.sources import (
     Item,
     ItemTableBuilder,
@@ -73,7 +74,6 @@ if TYPE_CHECKING:
 
 _STRIP_IMAGES, _STRIP_SECONDS = 8, 1.0
 _NAMED_CLASSES = 12
-_AT_ONCE = 256
 _SYNSET, _TEXT, _OBJECT_TEXTS = "image/class/synset", "image/class/text", "image/object/class/text"
 
 
@@ -585,9 +585,10 @@ def _reopened(opener: Callable[[], Dataset], identity: str, numbers: Numbers | N
 class DatasetReader(Reader):
     """Reads samples of datasets: an item's ``number`` is that of its sample in the split that ``dataset`` counts."""
 
+    identity = ""
+
     def __init__(self, datasets: Sequence[Dataset], names: ClassNames) -> None:
-        self._readers = [dataset.reader for dataset in datasets]
-        self._roots = [dataset.path for dataset in datasets]
+        self._datasets = datasets
         self.latency = "disk" if all(dataset.reader.remote is None for dataset in datasets) else "store"
         self.fields = datasets[0].schema.fields
         self.box_names = max((dataset.schema.box_names for dataset in datasets), key=len)
@@ -596,41 +597,35 @@ class DatasetReader(Reader):
             digest.update(len(part).to_bytes(8, "little") + part)
         for dataset in datasets:
             digest.update(dataset.reader.content(dataset.numbers))
-        self._identity = digest.hexdigest()[:32]
-
-    @property
-    def identity(self) -> str:
-        """Digest that identifies the samples of all splits."""
-        return self._identity
+        self.identity = digest.hexdigest()[:32]
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """Warnings about the samples loaded so far."""
-        return tuple(dict.fromkeys(warning for reader in self._readers for warning in reader.warnings))
+        return tuple(dict.fromkeys(warning for dataset in self._datasets for warning in dataset.reader.warnings))
 
     def load(self, item: Item) -> SourceImage:
         """Return the image of one sample and its boxes. See `stoker.sources.Reader.load`."""
-        reader = self._reader_of(item)
+        dataset = self._dataset_of(item)
         try:
-            image = reader.load(item.number, item.object)
+            image = dataset.reader.load(item.number, item.object)
         except OSError as error:
-            root = self._roots[item.columns["dataset"]]
-            if isinstance(error, StorageError) or location(root).is_readable_after(error):
+            if isinstance(error, StorageError) or location(dataset.path).is_readable_after(error):
                 raise
-            message = f"{root} is not there any more: {error.strerror or error}; call again to resume"
+            message = f"{dataset.path} is not there any more: {error.strerror or error}; call again to resume"
             raise StorageError(message) from error
-        if image.boxes and self.box_names and not reader.schema.box_names:
+        if image.boxes and self.box_names and not dataset.schema.box_names:
             message = "its boxes have the classes of images, and those of another split have names of their own"
             raise SourceError(f"{message}; build both with the same names")
         return image
 
     def plain_file(self, item: Item) -> bytes | None:
         """Return the file that is all there is of an item. See `stoker.sources.Reader.plain_file`."""
-        return None if item.object >= 0 else self._reader_of(item).plain_file(item.number)
+        return self._dataset_of(item).reader.plain_file(item.number)
 
-    def _reader_of(self, item: Item) -> SampleReader:
-        dataset: int = item.columns["dataset"]
-        return self._readers[dataset]
+    def _dataset_of(self, item: Item) -> Dataset:
+        number: int = item.columns["dataset"]
+        return self._datasets[number]
 
 
 def _refuse_turned(dataset: Dataset) -> None:
@@ -671,28 +666,23 @@ class _Listing:
         self.builder = ItemTableBuilder()
         self.splits: dict[str, NDArray[np.int64]] = {}
         self.boxes = 0
-        self._datasets, self._progress, self._crop_objects = datasets, progress, crop_objects
-        self._done = self._size_bytes = self._damaged = 0
+        self._datasets, self._crop_objects = datasets, crop_objects
+        self._tally = Tally(sum(map(len, datasets)), progress)
 
     def add(self, number: int, split: str) -> None:
         """Add the samples of a dataset as a split, in the order of a tree of its files where that is known."""
         dataset, first = self._datasets[number], len(self.builder)
         listed = dataset.reader.items(dataset.numbers, crop_objects=self._crop_objects)
-        self._done += 0 if listed is None else len(dataset)
         for item in self._read(dataset) if listed is None else listed:
             self.builder.add(replace(item, columns={"dataset": number}))
+        if listed is not None:
+            self._tally.advanced(len(dataset), 0, 0)
         self.splits[split] = np.arange(first, len(self.builder), dtype=np.int64)
 
     def _read(self, dataset: Dataset) -> Iterator[Item]:
-        rows: list[_Row] = []
-        numbers, total = np.sort(np.asarray(dataset.numbers, np.int64)), sum(map(len, self._datasets))
+        numbers = np.sort(np.asarray(dataset.numbers, np.int64))
         with dataset.reader.reading_in_order(numbers):
-            for key in map(int, numbers):
-                rows += self._look(dataset, key)
-                self._done += 1
-                if self._progress is not None and (self._done % _AT_ONCE == 0 or self._done == total):
-                    done, size_bytes = self._done, self._size_bytes
-                    self._progress(done=done, total=total, size_bytes=size_bytes, rejects=self._damaged)
+            rows = [row for key in map(int, numbers) for row in self._look(dataset, key)]
         has_names = all(name != b"" for _, name, *_ in rows)
         rows.sort(key=lambda row: (row[0], (row[1] or b"") if has_names else b"", *row[2:4]))
         for label, name, key, position, size_bytes in rows:
@@ -706,7 +696,7 @@ class _Listing:
         except StorageError:  # the record may be whole
             raise
         except StokerError:  # the build will meet it again, and name it among the rejects
-            self._damaged += 1
+            self._tally.advanced(1, 0, 1)
             return [(-1, None, key, -1, 0)]
         label = _class_of(dataset, key, sample.label)
         objects = [label if box.label is None else _class_of(dataset, key, box.label) for box in boxes]
@@ -715,7 +705,7 @@ class _Listing:
         self.names.see(label, sample, objects if self._crop_objects or not dataset.schema.box_names else ())
         self.boxes += len(boxes)
         name, size_bytes = sample.source.encode("utf-8", "surrogateescape"), len(sample.encoded)
-        self._size_bytes += size_bytes
+        self._tally.advanced(1, size_bytes, 0)
         parts = enumerate(objects if self._crop_objects else ())
         whole: list[_Row] = [(label, name, key, -1, size_bytes)]
         return [(each, name, key, position, size_bytes) for position, each in parts] or whole
