@@ -29,6 +29,7 @@ from PIL import Image
 from stoker import _native
 from stoker.config import available_cpus, check_range
 from stoker.errors import ConfigError, DestinationError
+from stoker.progress import Tally
 from stoker.storage import check_directory, folder_at_once, stoppable_pool
 from stoker.types import Box
 
@@ -223,13 +224,11 @@ def _holds(root: Path, spec: SampleSpec, files: list[_File]) -> bool:
 def _write(root: Path, spec: SampleSpec, files: list[_File], progress: Progress | None) -> None:
     for folder in {(root / path).parent for path in _paths(files)}:
         folder.mkdir(parents=True, exist_ok=True)
-    written = 0
+    tally = Tally(len(files), progress)
     with stoppable_pool(available_cpus(), "stoker-draw") as pool:
         # After Ctrl-C or on a full disk map() cancels what was not begun.
-        for done, size in enumerate(pool.map(lambda file: _make(root, file, spec.seed), files), 1):
-            written += size
-            if progress is not None:
-                progress(done=done, total=len(files), size_bytes=written, rejects=0)
+        for size in pool.map(lambda file: _make(root, file, spec.seed), files):
+            tally.advanced(1, size, 0)
     for name, text in _lists(spec).items():
         (root / name).write_text(text)
     (root / "sample.json").write_text(_mark(root, spec, files))

@@ -23,6 +23,7 @@ from stoker.config import IMAGE_SUFFIXES, format_size, option
 from stoker.errors import ConfigError
 from stoker.format import ItemReject
 from stoker.order import random_sample
+from stoker.progress import Tally
 from stoker.sources import SPLITS, counts_of, image_digest
 from stoker.storage import stoppable_pool
 from stoker.types import Reject
@@ -343,7 +344,7 @@ def duplicates_to_drop(
     ordered = [name for name in reversed(SPLITS) if name in tree.splits]
     dropped: dict[int, ItemReject] = {}
     stays: dict[bytes, int] = {}
-    done = 0
+    tally = Tally(len(tree.table), progress)
     for split in ordered:
         if how == "within":
             stays = {}
@@ -352,16 +353,13 @@ def duplicates_to_drop(
             for first in range(0, len(rows), _DIGESTS_AT_ONCE):
                 some = rows[first : first + _DIGESTS_AT_ONCE].tolist()
                 for row, known in zip(some, pool.map(partial(_digest, tree, split), some), strict=True):
-                    if known is None:  # the build says what is wrong with it
-                        continue
-                    other = stays.setdefault(known, row)
+                    # The build says what is wrong with an item that has no digest.
+                    other = row if known is None else stays.setdefault(known, row)
                     if other != row:
                         item = tree.table[row]
                         reason = f"its file is equal to {tree.table[other].key}, which is in the dataset"
                         dropped[row] = ItemReject(item.key, item.label, reason)
-                done += len(some)
-                if progress is not None:
-                    progress(done=done, total=len(tree.table), size_bytes=0, rejects=len(dropped))
+                    tally.advanced(1, 0, other != row)
     return dropped
 
 
