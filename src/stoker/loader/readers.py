@@ -23,7 +23,7 @@ from stoker.loader.read_ahead import NumberedFiles, RemoteFiles, read_through
 from stoker.loader.sample import Sample, label_of
 from stoker.loader.selection import same_numbers, selection_name, values_at
 from stoker.recipe import Recipe, convert, decode_as_stored, sniff
-from stoker.sources import SourceImage, features_beside
+from stoker.sources import SourceImage, features_beside, with_objects
 from stoker.storage import from_uri, stoppable_pool
 from stoker.types import BOX_SIDES
 
@@ -368,15 +368,13 @@ class ImageFiles(SampleReader):
     def plain_file(self, number: int) -> bytes | None:
         return self._tree.plain_file(self._table[number], self._split)
 
-    def items(self, numbers: Numbers, *, crop_objects: bool) -> Iterable[Item]:
+    def items(self, numbers: Numbers, *, crop_objects: bool) -> ItemTable:
         own = np.asarray(numbers, np.int64)
         own = own[np.argsort(self._rows[own], kind="stable")]
-        for number, item in zip(own.tolist(), self._table.take(own), strict=True):
-            sample = replace(item, size_bytes=max(0, item.size_bytes), number=number)
-            boxes = self._boxes_of(number, has_header=False) if crop_objects else ""
-            count = 0 if isinstance(boxes, str) else len(boxes)  # the build tells what is wrong with an annotation
-            for position in range(count) if count else (-1,):
-                yield replace(sample, object=position)
+        tree = replace(self._tree, table=self._table.take(own), splits={self._split: np.arange(len(own))})
+        table = with_objects(tree).table if crop_objects else tree.table
+        image_of = np.cumsum(table.objects <= 0) - 1  # the first object of an image has the number 0, all of it -1
+        return replace(table, sizes=np.maximum(0, table.sizes), numbers=own[image_of])
 
     @property
     def warnings(self) -> tuple[str, ...]:
