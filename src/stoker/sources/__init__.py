@@ -1,8 +1,7 @@
 """Where images come from: a source is listed once, in an order that no file system can change.
 
 - ``listing``: tells the kinds of sources apart (start here to add one), and saves listings; ``look``: what they see
-- ``folders``, ``patterns``, ``image_tables``, ``tars``, ``webdataset``, ``file_lists``, ``url_lists``, ``coco``,
-  ``yolo``, ``voc``, ``mask_folders``, ``parquet``: the kinds
+- modules that end with a `Kind`, such as ``coco``: the kinds
 - ``source``: what each kind fills in, and the result; ``items``: its table
 - ``reader``: what reads the items of a source; ``parquet_files``: those of Parquet
 - ``boxes``: boxes; ``drawn_masks``: masks; ``pixels``: images and masks beside an image
