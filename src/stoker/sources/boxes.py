@@ -160,7 +160,7 @@ class TableBoxes(Annotations):
     """
 
     name: ClassVar[str] = "table"
-    where: str
+    where: str = dataclasses.field()  # so that the property of `Annotations` is not its default
     has_labels: bool = False
 
     def read(self, item: Item, class_name: bytes, class_names: Collection[bytes]) -> list[Box]:  # noqa: ARG002
