@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stoker.builder import BuildSettings, SourceSettings
+from stoker.builder import BuildOptions
 from stoker.builder.plan import RecordSize, make_plan, plan_settings
 from stoker.config import format_size, parse_size
 from stoker.sources import Source, read_listing, write_listing
@@ -50,7 +50,7 @@ def main() -> None:
         table, splits = collector.finish({name: label for label, name in enumerate(names)})
     classes = tuple(names)
     tree = Source("/photos", classes, (b"",) * len(classes), table, splits, FileReader(b"/photos", "disk"))
-    settings = BuildSettings(SourceSettings("/photos"))
+    settings = BuildOptions().settings("/photos")
     with step("planned", args.images):
         plan = make_plan(tree, settings, RecordSize(1.0))
         identity = plan_settings(plan, settings)

@@ -110,7 +110,7 @@ def _own_seconds() -> float:
 
 def build(settings: BuildSettings, destination: Path, engine: EngineFactory) -> BuildReport:
     """List the source and build it."""
-    return build_tree(open_source(settings.source), settings, destination, engine=engine)
+    return build_tree(open_source(settings), settings, destination, engine=engine)
 
 
 def turn(way: Way, settings: BuildSettings, cluster: spark_cluster.SparkCluster, folder: Path) -> Turn:
@@ -119,7 +119,7 @@ def turn(way: Way, settings: BuildSettings, cluster: spark_cluster.SparkCluster,
         return timed(lambda: build(replace(settings, threads=way.count), folder / "out", LocalEngine))
     conf = {**cluster.settings(), "spark.cores.max": str(way.count)}
     with started_session(conf.pop("spark.master"), conf) as session:
-        warm = replace(settings, source=replace(settings.source, limit=_WARM_IMAGES))
+        warm = replace(settings, options=replace(settings.options, num_images=_WARM_IMAGES))
         build(warm, folder / "warm", stoker.spark.engine(session))
         return timed(lambda: build(settings, folder / "out", stoker.spark.engine(session)))
 

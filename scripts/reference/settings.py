@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scripts.reference import docstrings
-from stoker.builder.settings import PLAIN, PRESETS, Preset
+from stoker.builder.settings import PRESETS, Preset
 from stoker.format.shard_names import ShardNaming
 from stoker.inspect.bench import CASES
 from stoker.loader import ranks
@@ -119,10 +119,10 @@ def page(links: docstrings.Links) -> str:
         "\n".join(f"- {kind.name}" for kind in KINDS),
         "## Presets",
         "Other options override what a preset sets. Without one, a record has the keys of `imagenet`.",
-        _table(["preset", *_PRESET_COLUMNS], [_preset_row(name, preset) for name, preset in _presets().items()]),
+        _table(["preset", *_PRESET_COLUMNS], [_preset_row(name, preset) for name, preset in PRESETS.items()]),
         "## Record keys",
         "`[1]`: one value in every record; `[*]`: any number; `[C]`: one for each class.",
-        _table(["preset", "keys"], [[f"`{name}`", _keys(preset)] for name, preset in PRESETS.items()]),
+        _table(["preset", "keys"], [[f"`{name}`", _keys(preset)] for name, preset in PRESETS.items() if name]),
         "## `--resize`",
         _of_docstring(StoredSize, links),
         "The other side of a kept aspect is rounded to the nearest pixel, halves upwards, and is at least 1.",
@@ -148,15 +148,10 @@ def page(links: docstrings.Links) -> str:
 _PRESET_COLUMNS = ("first class", "`--resize`", "`--encode`", "`--filter`", "`--shard-names`", "shards", "compression")
 
 
-def _presets() -> dict[str, Preset]:
-    return {"none": PLAIN} | {str(name): preset for name, preset in PRESETS.items()}
-
-
-def _preset_row(name: str, preset: Preset) -> list[str]:
+def _preset_row(name: str | None, preset: Preset) -> list[str]:
     texts = [preset.resize, preset.encode or "", preset.filter or "", preset.shard_names]
     shards = "by size" if preset.shards is None else " and ".join(map(str, preset.shards))
-    base = str(preset.make_schema(None).label_base)
-    return [f"`{name}`" if name != "none" else name, base, *map(_code, texts), shards, preset.compression]
+    return [f"`{name}`" if name else "none", str(preset.label_base), *map(_code, texts), shards, preset.compression]
 
 
 def _meanings() -> dict[str, list[str]]:
@@ -168,7 +163,7 @@ def _meanings() -> dict[str, list[str]]:
 
 def _keys(preset: Preset) -> str:
     keys: dict[str, list[str]] = {}
-    for key, spec in sorted(preset.make_schema(None).info(_CLASSES).features.items()):
+    for key, spec in sorted(preset.schema().info(_CLASSES).features.items()):
         keys.setdefault(_spec(spec), []).append(f"`{key}`")
     return "; ".join(f"{spec}: {', '.join(names)}" for spec, names in sorted(keys.items()))
 

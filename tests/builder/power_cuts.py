@@ -147,7 +147,7 @@ def files(root: Path) -> Disk:
 
 def main() -> None:
     source, work, naming = Path(sys.argv[1]), Path(sys.argv[2]), ShardNaming(sys.argv[3])
-    settings = settings_for(source, naming=naming, shard_bytes=5_000, threads=2, max_rejects=1)
+    settings = settings_for(source, naming=naming, shard_size=5_000, threads=2, max_rejects=1)
     recorded = work / "recorded"
     recorded.mkdir()
     recorder = Recorder(recorded)

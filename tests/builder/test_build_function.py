@@ -17,7 +17,7 @@ import pytest
 import stoker
 from builder.trees import contents, picture, write_tree
 from page_checks import checked
-from stoker.builder import BuildOptions, ShardSettings
+from stoker.builder import BuildOptions
 from stoker.cli.main import main, make_parser
 from stoker.config import settings_as_options
 from stoker.declare import declared
@@ -110,7 +110,10 @@ def test_the_bytes_are_those_of_the_command(
         ({"num_images": 0}, "num_images is 0; it must be 1 or more"),
         ({"num_images": -1}, "num_images is -1; it must be 1 or more"),
         ({"filter": "box"}, "filter has no effect without resize; give resize too, or omit it"),
-        ({"split_fraction": "train=1"}, "split_fraction train=1 is not understood"),
+        (
+            {"split_fraction": "train=1"},
+            "split_fraction 'train=1' is not understood; write validation=0.1 or test=0.1, with a fraction",
+        ),
         ({"threads": 0}, "threads is 0; it must be between 1 and 1024"),
         ({"progress": True}, "progress is True; give a function or False, or omit it"),
         ({"engine": "spark"}, r"engine is 'spark'; give stoker.spark.engine\(session\), or omit it"),
@@ -142,7 +145,7 @@ def test_messages_name_options_where_the_command_line_runs(tmp_path: Path) -> No
     with pytest.raises(ConfigError, match=r"^shards is 0"):
         stoker.build(tmp_path, tmp_path / "out", shards=0)
     with settings_as_options(), pytest.raises(ConfigError, match=r"^--shards is 0"):
-        ShardSettings(train=0)
+        BuildOptions(shards=0)
 
 
 def test_messages_take_the_names_of_settings_from_one_function() -> None:

@@ -20,7 +20,7 @@ from builder.trees import build, contents, picture, settings_for, write_tree
 from repository.checkout import ROOT
 from small_cases import each
 from sources.making import xml
-from stoker.builder import NO_PART, Part, PartReport, SourceSettings, check_part_destination, parse_part, parts, writing
+from stoker.builder import NO_PART, Part, PartReport, check_part_destination, parse_part, parts, writing
 from stoker.builder import build_part as build_listed_part
 from stoker.errors import ConfigError, DatasetNotFoundError, DestinationError
 from stoker.loader.opening import refuse_unfinished
@@ -59,7 +59,7 @@ def settings(source: Path, **changed: object) -> BuildSettings:
 def build_part(settings: BuildSettings, destination: LocationLike, part: Part, *progress: Any) -> PartReport:
     """List the source, if no other part has, and build a part."""
     folder = location(destination)
-    check_part_destination(folder, settings.source.root, part)
+    check_part_destination(folder, settings.root, part)
     return build_listed_part(parts.list_once(settings, folder), settings, folder, part, *progress)
 
 
@@ -223,9 +223,8 @@ def test_a_listing_left_by_a_build_with_other_settings_is_not_used(tmp_path: Pat
     for number in range(4):
         corners = [("a", "0", "0", "40", "30"), ("a", "40", "30", "100", "50")]
         (tree / f"annotations/a/a_{number}.xml").write_text(xml(*corners))
-    held_out = SourceSettings(str(tree), held_out=("validation", 0.5))
-    for name, source in {"held": held_out, "cut": SourceSettings(str(tree), crop_objects=True)}.items():
-        other = settings_for(source, shards=1)
+    for name, option in {"held": {"split_fraction": "validation=0.5"}, "cut": {"crop_objects": True}}.items():
+        other = settings_for(tree, shards=1, **option)
         build(other, tmp_path / f"{name}-whole")
         with pytest.raises(ConfigError, match="shards"):
             build_part(settings_for(tree, shards=100), tmp_path / name, Part(0, 1))

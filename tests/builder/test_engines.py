@@ -57,7 +57,7 @@ def test_two_attempts_at_one_shard_do_not_meet(tmp_path: Path) -> None:
     source = write_tree(tmp_path / "src", {"a": 4})
     settings = settings_for(source, shards=1)
     build(settings, tmp_path / "whole")
-    tree = open_source(settings.source)
+    tree = open_source(settings)
     converter = ItemConverter(tree, settings.recipe, settings.schema)
     job = ShardJob("train-00000-of-00001.tfrecord", "train", tree.table)
     (tmp_path / "out").mkdir()
@@ -68,7 +68,7 @@ def test_two_attempts_at_one_shard_do_not_meet(tmp_path: Path) -> None:
 def test_nothing_is_left_of_shards_that_were_waiting_where_reporting_one_fails(tmp_path: Path) -> None:
     """As in a part that is late: the journal has gone, so no shard that becomes complete can be noted in it."""
     settings = settings_for(write_tree(tmp_path / "src", {"a": 3}))
-    tree = open_source(settings.source)
+    tree = open_source(settings)
     converter = ItemConverter(tree, settings.recipe, settings.schema)
     names = [f"train-{shard:05d}-of-00003.tfrecord" for shard in range(3)]
     jobs = [ShardJob(name, "train", tree.table.take(np.array([row]))) for row, name in enumerate(names)]
@@ -91,8 +91,8 @@ def test_nothing_is_left_of_shards_that_were_waiting_where_reporting_one_fails(t
 
 
 def test_a_converter_travels_without_the_list_of_items(tmp_path: Path) -> None:
-    few = open_source(settings_for(write_tree(tmp_path / "few", {"a": 1})).source)
-    many = open_source(settings_for(write_tree(tmp_path / "many", {"a": 400})).source)
+    few = open_source(settings_for(write_tree(tmp_path / "few", {"a": 1})))
+    many = open_source(settings_for(write_tree(tmp_path / "many", {"a": 400})))
     settings = settings_for(tmp_path)
     sizes = [len(pickle.dumps(ItemConverter(tree, settings.recipe, settings.schema))) for tree in (few, many)]
     assert sizes[1] - sizes[0] < 100

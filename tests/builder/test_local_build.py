@@ -15,7 +15,6 @@ import pytest
 from builder.trees import build, contents, picture, settings_for, write_tree
 from sources.making import xml
 from stoker import _native
-from stoker.builder import BuildReport, SourceSettings
 from stoker.errors import DestinationError
 from stoker.format import ImagenetSchema
 from stoker.format.directory import read_labels
@@ -27,6 +26,7 @@ from stoker.sources import list_source
 from stoker.types import Reject
 
 if TYPE_CHECKING:
+    from stoker.builder import BuildReport
     from stoker.format.manifest import Manifest
 
 NOBODY = 65534
@@ -211,8 +211,8 @@ def test_held_out_images_keep_their_boxes(tmp_path: Path, crop_objects: bool) ->
     (source / "annotations/a").mkdir(parents=True)
     for number in range(4):
         (source / f"annotations/a/a_{number}.xml").write_text(xml(("a", "0", "0", "100", "50")))
-    settings = SourceSettings(str(source), held_out=("validation", 0.5), crop_objects=crop_objects)
-    report = build(settings_for(settings), tmp_path / "out")
+    settings = settings_for(source, split_fraction="validation=0.5", crop_objects=crop_objects)
+    report = build(settings, tmp_path / "out")
     assert (report.outcome, report.rejects) == ("built", ())
     for split in ("train", "validation"):
         opened = open_dataset(tmp_path / "out", split)

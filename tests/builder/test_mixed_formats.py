@@ -73,7 +73,7 @@ def settings(source: Path, recipe: Recipe, **more: Any) -> Any:
 @pytest.mark.parametrize("recipe", RECIPES, ids=str)
 def test_the_same_bytes_and_the_numbers_of_the_plan(tmp_path: Path, recipe: Recipe) -> None:
     source = mixed_tree(tmp_path / "src")
-    expected = forecast(open_source(settings(source, recipe).source), settings(source, recipe))
+    expected = forecast(open_source(settings(source, recipe)), settings(source, recipe))
     built = build(settings(source, recipe, threads=1), tmp_path / "one")
     build(settings(source, recipe, threads=4), tmp_path / "four")
     build(settings(source, recipe, threads=2), tmp_path / "parts", engine=PickledTasks)
@@ -117,7 +117,7 @@ def test_what_only_decoding_finds_damaged_is_not_planned_as_stored(tmp_path: Pat
     whole = picture(8)
     (source / "a/damaged.JPEG").write_bytes(whole[: len(whole) * 9 // 10] + whole[-2:])
     for recipe, stored in ((Recipe(), 4), (Recipe(parse_resize("short:20")), 3)):
-        survey = forecast(open_source(settings_for(source).source), settings_for(source, recipe=recipe)).survey
+        survey = forecast(open_source(settings_for(source)), settings_for(source, recipe=recipe)).survey
         assert (sum(survey.storings.values()), len(survey.rejects)) == (stored, 4 - stored)
 
 

@@ -87,8 +87,8 @@ def assert_steps_agree(converter: ItemConverter, items: list[Item]) -> int:
 
 @pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)
 def test_one_call_makes_what_the_steps_make(tmp_path: Path, recipe: Recipe) -> None:
-    tree = open_source(settings_for(write_images(tmp_path, FILES | ODD)).source)
-    converter = ItemConverter(tree, recipe, PRESETS["tfds"].make_schema(None))
+    tree = open_source(settings_for(write_images(tmp_path, FILES | ODD)))
+    converter = ItemConverter(tree, recipe, PRESETS["tfds"].schema())
     assert assert_steps_agree(converter, list(tree.table)) >= 5
 
 
@@ -96,7 +96,7 @@ def test_one_call_makes_what_the_steps_make(tmp_path: Path, recipe: Recipe) -> N
 def test_every_layout_is_the_same(tmp_path: Path, preset: PresetName) -> None:
     source = write_images(tmp_path, {f"{number}.jpg": picture(number) for number in range(7)})
     settings = BuildOptions(preset=preset).settings(str(source))
-    tree = open_source(settings.source)
+    tree = open_source(settings)
     assert assert_steps_agree(ItemConverter(tree, settings.recipe, settings.schema), list(tree.table)) == 7
 
 
@@ -108,7 +108,7 @@ def test_what_is_not_plain_is_left() -> None:
 def test_files_that_are_none(tmp_path: Path) -> None:
     """A pipe is not waited for; a file that has gone, or has grown, is as the steps find it."""
     source = write_tree(tmp_path / "src", {"a": 6})
-    tree = open_source(settings_for(source).source)
+    tree = open_source(settings_for(source))
     paths = sorted((source / "a").iterdir())
     paths[0].unlink()
     paths[1].unlink()
@@ -116,14 +116,14 @@ def test_files_that_are_none(tmp_path: Path) -> None:
     paths[2].write_bytes(picture(7, size=(300, 200)))
     paths[3].unlink()
     paths[3].mkdir()
-    converter = ItemConverter(tree, Recipe(), PRESETS["tfds"].make_schema(None))
+    converter = ItemConverter(tree, Recipe(), PRESETS["tfds"].schema())
     assert assert_steps_agree(converter, list(tree.table)) == 3
 
 
 def test_templates_are_not_kept_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("stoker.builder.convert._TEMPLATE_BYTES", 10_000)
-    tree = open_source(settings_for(write_tree(tmp_path, {f"class{number}": 2 for number in range(9)})).source)
-    converter = ItemConverter(tree, Recipe(), PRESETS["dogs-onehot"].make_schema(None))
+    tree = open_source(settings_for(write_tree(tmp_path, {f"class{number}": 2 for number in range(9)})))
+    converter = ItemConverter(tree, Recipe(), PRESETS["dogs-onehot"].schema())
     assert assert_steps_agree(converter, [*tree.table, *tree.table]) == 36
 
 

@@ -9,13 +9,12 @@ from hypothesis import strategies as st
 
 from builder.trees import settings_for
 from stoker.builder.plan import Plan, RecordSize, make_plan, plan_settings
-from stoker.builder.settings import SourceSettings
 from stoker.errors import ConfigError, SourceError
 from stoker.sources import ItemTable, Source
 from stoker.sources.items import Blobs
 from stoker.sources.reader import FileReader
 
-SOURCE = SourceSettings("root")
+SOURCE = "root"
 
 
 def tree_of(**splits: list[int]) -> Source:
@@ -61,7 +60,7 @@ def test_every_item_is_in_exactly_one_shard(train: list[int], validation: list[i
 @given(class_counts, st.integers(1, 99), st.integers(0, 99))
 def test_holding_out_takes_its_part_of_every_class(train: list[int], percent: int, seed: int) -> None:
     tree = tree_of(train=train)
-    settings = settings_for(SourceSettings("root", held_out=("validation", percent / 100)), seed=seed, shards=1)
+    settings = settings_for(SOURCE, split_fraction=f"validation={percent / 100}", seed=seed, shards=1)
     expected = [int(count * (percent / 100) + 0.5) for count in train]
     if sum(expected) == sum(train):
         return
@@ -97,9 +96,9 @@ def test_only_the_shards_that_are_wanted_are_jobs() -> None:
     ("settings", "ratio", "expected"),
     [
         ({}, 1.0, (1, 1)),
-        ({"shard_bytes": 10_000}, 1.0, (10, 2)),
-        ({"shard_bytes": 10_000}, 0.5, (5, 1)),
-        ({"shard_bytes": 1}, 1.0, (100, 20)),
+        ({"shard_size": 10_000}, 1.0, (10, 2)),
+        ({"shard_size": 10_000}, 0.5, (5, 1)),
+        ({"shard_size": 1}, 1.0, (100, 20)),
         ({"shards": 10}, 1.0, (10, 2)),
         ({"shards": 1}, 1.0, (1, 1)),
         ({"shards": 10, "validation_shards": 7}, 1.0, (10, 7)),
@@ -119,21 +118,16 @@ def test_settings_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ConfigError, match="no split 'validation'"):
         make_plan(tree_of(train=[3]), settings_for(SOURCE, validation_shards=1), RecordSize(1.0))
     with pytest.raises(ConfigError, match="moves images of train to a new split validation"):
-        make_plan(tree, settings_for(SourceSettings("root", held_out=("validation", 0.5))), RecordSize(1.0))
+        make_plan(tree, settings_for(SOURCE, split_fraction="validation=0.5"), RecordSize(1.0))
     with pytest.raises(SourceError, match="no image"):
         make_plan(tree_of(train=[0]), settings_for(SOURCE), RecordSize(1.0))
-    for bad in ({"shards": 0}, {"threads": 0}, {"seed": -1}, {"max_rejects": -1}, {"shard_bytes": 0}):
+    for bad in ({"shards": 0}, {"threads": 0}, {"seed": -1}, {"max_rejects": -1}, {"shard_size": 0}):
         with pytest.raises(ConfigError):
             settings_for(SOURCE, **bad)
-    for held_out in (
-        ("train", 0.5),
-        ("validation", 0.0),
-        ("validation", 1.0),
-        ("validation", float("nan")),
-    ):
-        with pytest.raises(ConfigError):
-            SourceSettings("root", held_out=held_out)
-    assert SourceSettings("root", held_out=("val", 0.5)) == SourceSettings("root", held_out=("validation", 0.5))
+    for text in ("train=0.5", "validation=0.0", "validation=1.0", "validation=nan", "validation", "0.5"):
+        with pytest.raises(ConfigError, match=f"split_fraction '{text}' is not understood"):
+            settings_for(SOURCE, split_fraction=text)
+    assert settings_for(SOURCE, split_fraction="val=0.5").held_out == ("validation", 0.5)
 
 
 def test_threads_and_accepted_rejects_do_not_decide_the_bytes() -> None:

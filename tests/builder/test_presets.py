@@ -14,10 +14,9 @@ import stoker
 from builder.trees import build, picture, settings_for, write_tree
 from reference.tf1_resize import resize_tf1
 from stoker import _native
-from stoker.builder import BuildOptions, BuildReport, ShardSettings, SourceSettings
+from stoker.builder import PRESETS, BuildOptions, BuildReport
 from stoker.builder.estimate import LARGE_BYTES, ExpectedSize
 from stoker.builder.plan import shard_rule
-from stoker.builder.settings import PRESETS, BuildSettings, find_preset
 from stoker.cli.main import main
 from stoker.errors import ConfigError, SourceWarning
 from stoker.format import DlbsSchema, ImagenetSchema, TfdsSchema, TinySchema
@@ -32,17 +31,16 @@ if TYPE_CHECKING:
 
 
 def run_preset(source: Path, out: Path, name: str, **changes: Any) -> BuildReport:
-    preset = find_preset(name)
+    preset = PRESETS[name]
     recipe = Recipe(
         parse_resize(changes.pop("resize", preset.resize)),
         parse_encode(changes.pop("encode", preset.encode) or "jpeg:90"),
         changes.pop("filter", preset.filter) or "bicubic",
     )
     names = "tfds:things" if preset.shard_names == "tfds" else preset.shard_names
-    shards = ShardSettings(ShardNaming(names), preferred=preset.shards, compression=preset.compression)
-    source_settings = SourceSettings(str(source), **{key: changes.pop(key) for key in ("limit",) if key in changes})
-    schema = preset.make_schema(None)
-    return build(BuildSettings(source_settings, recipe, schema, shards, max_rejects=9, **changes), out)
+    naming, schema = ShardNaming(names), preset.schema(preset.label_base)
+    changes |= {"preferred_shards": preset.shards, "compression": preset.compression, "max_rejects": 9}
+    return build(settings_for(source, recipe=recipe, schema=schema, naming=naming, **changes), out)
 
 
 def records(path: Path) -> list[Features]:
@@ -91,13 +89,13 @@ def test_dlbs_as_the_original_sampled(source: Path, tmp_path: Path, order: str) 
 
 
 def test_a_seeded_part_of_train(source: Path, tmp_path: Path) -> None:
-    first = run_preset(source, tmp_path / "a", "dlbs", limit=5, seed=3)
-    again = run_preset(source, tmp_path / "b", "dlbs", limit=5, seed=3)
-    other = run_preset(source, tmp_path / "c", "dlbs", limit=5, seed=4)
+    first = run_preset(source, tmp_path / "a", "dlbs", num_images=5, seed=3)
+    again = run_preset(source, tmp_path / "b", "dlbs", num_images=5, seed=3)
+    other = run_preset(source, tmp_path / "c", "dlbs", num_images=5, seed=4)
     assert first.manifest.splits["train"].records == 5
     assert first.manifest.splits["validation"].records == 3
     assert first.manifest.dataset_id == again.manifest.dataset_id != other.manifest.dataset_id
-    assert run_preset(source, tmp_path / "a", "dlbs", limit=5, seed=3).outcome == "complete"
+    assert run_preset(source, tmp_path / "a", "dlbs", num_images=5, seed=3).outcome == "complete"
     names = {features["image/filename"][1][0] for features in records(tmp_path / "a/train-00000-of-00001")}
     assert len(names) == 5
 
@@ -154,13 +152,10 @@ def test_what_readers_of_tfds_take_is_kept_and_the_rest_is_named_before(tmp_path
 
 
 def test_tfds_names_of_labels_that_start_at_1(source: Path, tmp_path: Path) -> None:
-    settings = BuildSettings(
-        SourceSettings(str(source)), schema=TfdsSchema(1), shards=ShardSettings(ShardNaming("tfds:x"))
-    )
-    build(settings, tmp_path / "out")
+    build(settings_for(source, schema=TfdsSchema(1), naming=ShardNaming("tfds:x")), tmp_path / "out")
     assert (tmp_path / "out/label.labels.txt").read_text().split() == ["background", "n01", "n02"]
     with pytest.raises(ConfigError, match="no compressed shards"):
-        BuildSettings(SourceSettings("x"), schema=TfdsSchema(), shards=ShardSettings(compression="gzip"))
+        settings_for("x", schema=TfdsSchema(), compression="gzip")
 
 
 def tiny_source(root: Path) -> Path:
@@ -223,7 +218,7 @@ def test_one_truncated_jpeg_loses_one_record(source: Path, tmp_path: Path) -> No
     damaged = source / "train/n01/n01_3.JPEG"
     damaged.write_bytes(damaged.read_bytes()[:-40])
     for name in PRESETS:
-        if name == "dogs-onehot":
+        if name in (None, "dogs-onehot"):
             continue
         report = run_preset(source, tmp_path / name, name)
         assert [reject.key for reject in report.rejects] == ["train/n01/n01_3.JPEG"], name
@@ -266,17 +261,17 @@ def test_the_size_is_reported_before_anything_is_written(source: Path, tmp_path:
 )
 def test_layouts_and_encodings_that_do_not_fit(schema: Any, encode: Any, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        BuildSettings(SourceSettings("x"), Recipe(encode=encode), schema)
+        settings_for("x", recipe=Recipe(encode=encode), schema=schema)
 
 
 def test_preferred_numbers_of_shards_need_enough_records(tmp_path: Path) -> None:
     source = write_tree(tmp_path / "src", {"train/a": 25})
-    few = ShardSettings(preferred=(4, 1))
-    report = build(BuildSettings(SourceSettings(str(source)), shards=few), tmp_path / "few")
+    few = settings_for(source, preferred_shards=(4, 1))
+    report = build(few, tmp_path / "few")
     assert len(report.manifest.splits["train"].shards) == 1
     for number in range(25, 400):
         (source / f"train/a/{number}.JPEG").symlink_to(source / "train/a/a_0.JPEG")
-    report = build(BuildSettings(SourceSettings(str(source)), shards=few), tmp_path / "many")
+    report = build(few, tmp_path / "many")
     assert len(report.manifest.splits["train"].shards) == 4
 
 
@@ -291,7 +286,7 @@ def test_some_of_imagenets_classes_have_their_numbers_and_texts(tmp_path: Path, 
     source = write_tree(tmp_path / "src", dict.fromkeys(known, 2))
     assert main(["build", str(source), str(tmp_path / "out"), "--preset", preset]) == 0
     dataset = stoker.open(tmp_path / "out")
-    base = find_preset(preset).label_base
+    base = PRESETS[preset].label_base
     stored = {}
     for index in range(len(dataset)):
         features = dataset[index].features
@@ -305,7 +300,7 @@ def test_some_of_imagenets_classes_have_their_numbers_and_texts(tmp_path: Path, 
 
 
 def test_the_number_of_shards_is_explained() -> None:
-    preset = ShardSettings(preferred=(4, 1))
+    preset = settings_for("x", preferred_shards=(4, 1))
     assert shard_rule({"train": 400}, preset) == "4 of train, as the preset has from 400 images of train, 100 for each"
     assert "4 from 400 images of test" in shard_rule({"test": 399}, preset)
 
@@ -324,7 +319,7 @@ def test_objects_become_records(tmp_path: Path) -> None:
     )
     xml = "<annotation><size><width>40</width><height>30</height></size>{}</annotation>"
     (source / "bounding_boxes/dog/dog_1.xml").write_text(xml.format(box.format(4) + box.format(10)))
-    settings = BuildSettings(SourceSettings(str(source), crop_objects=True), shards=ShardSettings(train=1))
+    settings = settings_for(source, crop_objects=True, shards=1)
     report = build(settings, tmp_path / "out")
     stored = records(tmp_path / "out/train-00000-of-00001.tfrecord")
     sizes = sorted((features["image/width"][1][0], features["image/height"][1][0]) for features in stored)

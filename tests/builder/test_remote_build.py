@@ -12,8 +12,7 @@ import pytest
 import stoker
 from builder.remote_trees import STORES, build_and_die, run, stored
 from builder.trees import build, contents, picture, settings_for, write_tree
-from stoker.builder import BuildSettings, ShardSettings, SourceSettings, build_tree, open_source
-from stoker.builder.settings import find_preset
+from stoker.builder import PRESETS, build_tree, open_source
 from stoker.errors import DatasetNotFoundError, DestinationError
 from stoker.format.shard_names import ShardNaming
 from stoker.loader.opening import refuse_unfinished
@@ -79,7 +78,7 @@ def test_every_byte_is_that_of_a_build_on_a_disk(folder: StoreLocation, source: 
 def test_another_dataset_is_overwritten(folder: StoreLocation, source: Path, whole: dict[str, bytes]) -> None:
     old = settings_for(source, shards=6, seed=9, max_rejects=1)
     wanted = settings_for(source, shards=4, max_rejects=1)
-    tree, asked = open_source(wanted.source), list[str]()
+    tree, asked = open_source(wanted), list[str]()
     build_tree(tree, old, folder / "set")
     (folder / "set/mine.txt").write_atomically(b"mine")
     build_tree(tree, wanted, folder / "set", overwrite=asked.append)
@@ -97,13 +96,14 @@ def test_another_dataset_is_overwritten(folder: StoreLocation, source: Path, who
 def test_presets_and_compression(
     s3_folder: StoreLocation, source: Path, tmp_path: Path, preset: str, compression: Any
 ) -> None:
-    chosen = find_preset(preset)
+    chosen = PRESETS[preset]
     names = "tfds:photos" if preset == "tfds" else chosen.shard_names
-    settings = BuildSettings(
-        SourceSettings(str(source)),
-        Recipe(parse_resize("square:16"), parse_encode("raw" if chosen.encode == "raw" else "jpeg:90")),
-        chosen.make_schema(None),
-        ShardSettings(ShardNaming(names), compression=compression),
+    settings = settings_for(
+        source,
+        recipe=Recipe(parse_resize("square:16"), parse_encode("raw" if chosen.encode == "raw" else "jpeg:90")),
+        schema=chosen.schema(chosen.label_base),
+        naming=ShardNaming(names),
+        compression=compression,
         max_rejects=1,
     )
     build(settings, s3_folder)
@@ -208,7 +208,7 @@ def test_a_folder_that_holds_something_else_is_refused(folder: StoreLocation, so
 def test_a_destination_in_its_source_is_not_listed(s3_folder: StoreLocation, source: Path) -> None:
     for path in source.rglob("*.JPEG"):
         (s3_folder / str(path.relative_to(source))).write_atomically(path.read_bytes())
-    settings = settings_for(str(s3_folder), max_rejects=1)  # type: ignore[arg-type]
+    settings = settings_for(str(s3_folder), max_rejects=1)
     with pytest.raises(DestinationError, match="is the source itself"):
         build(settings, s3_folder)
     expected = build(settings, s3_folder.with_name("apart"))

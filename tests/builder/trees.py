@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import functools
 import io
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from PIL import Image
 
-from stoker.builder import (
-    BuildReport,
-    BuildSettings,
-    ShardSettings,
-    SourceSettings,
-    build_tree,
-    check_destination,
-    open_source,
-)
+from stoker.builder import BuildOptions, BuildReport, BuildSettings, build_tree, check_destination, open_source
 from stoker.storage import location
 
 if TYPE_CHECKING:
@@ -48,20 +41,18 @@ def picture(
     return out.getvalue()
 
 
-def settings_for(source: SourceSettings | Path, **settings: Any) -> BuildSettings:
-    """Settings of a build; ``shards``, ``validation_shards``, ``shard_bytes`` and ``naming`` are of its shards."""
-    if not isinstance(source, SourceSettings):
-        source = SourceSettings(str(source))
-    names = {"shards": "train", "validation_shards": "validation", "shard_bytes": "size_bytes", "naming": "naming"}
-    shards = {new: settings.pop(old) for old, new in names.items() if old in settings}
-    return BuildSettings(source, shards=ShardSettings(**shards), **settings)
+def settings_for(source: Path | str, **settings: Any) -> BuildSettings:
+    """Settings of a build: options, and what others would stand for, such as ``recipe``, ``schema`` and ``naming``."""
+    others = ("recipe", "schema", "naming", "preferred_shards")
+    given = {name: settings.pop(name) for name in others if name in settings}
+    return replace(BuildOptions(**settings).settings(str(source)), **given)
 
 
 def build(settings: BuildSettings, destination: LocationLike, *progress: Any, **more: Any) -> BuildReport:
     """Build with settings that are made already; the rest is as `build_tree` has it."""
     target = location(destination)
-    check_destination(target, settings.source.root)
-    return build_tree(open_source(settings.source, destination=target), settings, target, *progress, **more)
+    check_destination(target, settings.root)
+    return build_tree(open_source(settings, destination=target), settings, target, *progress, **more)
 
 
 def write_tree(root: Path, classes: dict[str, int], first_seed: int = 0) -> Path:

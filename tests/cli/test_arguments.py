@@ -180,7 +180,7 @@ def test_what_python_warns_of_is_reported(monkeypatch: pytest.MonkeyPatch, capsy
         ("bench a --batch-size 0", "--batch-size is 0; it must be between 1 and"),
         ("doctor a --batch-size 0", "--batch-size is 0; it must be between 1 and"),
         ("build a b --max-rejects -1", "--max-rejects is -1; it must be 0 or more"),
-        ("build a b --split-fraction val=2", "--split-fraction val=2 is not understood"),
+        ("build a b --split-fraction val=2", "--split-fraction 'val=2' is not understood"),
         ("build a b --encode raw", "the layout imagenet stores JPEG files, not raw"),
         ("bench a --seconds inf", "--seconds is inf"),
         ("doctor a --seconds nan", "--seconds is nan"),

@@ -19,10 +19,8 @@ from shim import FAIL, FAIL_ALWAYS, INTERRUPT_OFTEN, KILL, SHORT_ALWAYS, TEAR, F
 import stoker
 from stoker import _native
 from stoker.builder import (
+    BuildOptions,
     BuildReport,
-    BuildSettings,
-    ShardSettings,
-    SourceSettings,
     build_tree,
 )
 from stoker.errors import TooManyRejectsError
@@ -76,7 +74,7 @@ def told(report: BuildReport) -> Any:
 def repack_it(folder: Path) -> Any:
     """The dataset as a dataset of other shards."""
     source = open_records(str(folder / "dataset"), None)
-    settings = BuildSettings(SourceSettings(str(folder / "dataset")), shards=ShardSettings(train=3), threads=2)
+    settings = BuildOptions(shards=3, threads=2).settings(str(folder / "dataset"))
     return told(build_tree(source, settings, folder / "out"))
 
 

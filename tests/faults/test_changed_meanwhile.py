@@ -103,7 +103,7 @@ def test_a_destination_that_goes_away(tmp_path: Path, source: Path) -> None:
 
 @pytest.mark.skipif(not may_mount(), reason="only root may mount")
 def test_a_small_disk_fills_up(tmp_path: Path, source: Path) -> None:
-    settings = settings_for(source, shards=4, accept_size=True)
+    settings = settings_for(source, shards=4, allow_huge=True)
     whole = build(settings, tmp_path / "whole").manifest
     with small_disk(tmp_path / "disk", "28k") as disk:
         with pytest.raises(OSError, match="No space left on device") as caught:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from builder.trees import settings_for
 from reference import example, tfrecord
 from small_datasets import change_manifest
 from stoker import _native
-from stoker.builder import BuildReport, BuildSettings, ShardSettings, SourceSettings, build_tree
+from stoker.builder import BuildReport, build_tree
 from stoker.format.manifest import Shard, Split, dataset_id, read_manifest
 from stoker.sources import Item, ItemTableBuilder, Reader, Source, SourceImage
 
@@ -62,9 +63,7 @@ def build_records(
     **settings: Any,
 ) -> BuildReport:
     """Build a dataset of records."""
-    build_settings = BuildSettings(
-        SourceSettings("/"), shards=ShardSettings(train=shards), **{"threads": 1, **settings}
-    )
+    build_settings = settings_for("/", shards=shards, **{"threads": 1, **settings})
     return build_tree(memory_source(records, fields), build_settings, destination)
 
 

@@ -18,12 +18,10 @@ from reference import example, pictures, tfrecord
 from reference.png import END, chunk, header
 from stoker import fields
 from stoker.builder import (
-    BuildSettings,
+    PRESETS,
+    BuildOptions,
     ItemConverter,
-    ShardSettings,
-    SourceSettings,
     build_tree,
-    find_preset,
     forecast,
 )
 from stoker.errors import ConfigError, DestinationError, ExampleError, SourceError
@@ -146,7 +144,7 @@ def test_what_a_record_holds_by_an_independent_parse(built: Path) -> None:
 def test_the_same_bytes_with_any_threads_and_after_an_interruption(built: Path, tmp_path: Path) -> None:
     wanted = read_manifest(built).dataset_id
     assert build_records(tmp_path / "threads", RECORDS, FIELDS, shards=2, threads=4).manifest.dataset_id == wanted
-    settings = BuildSettings(SourceSettings("/"), shards=ShardSettings(train=2), threads=1)
+    settings = BuildOptions(shards=2, threads=1).settings("/")
     source, folder = memory_source(RECORDS, FIELDS), tmp_path / "cut"
     other = memory_source(RECORDS, FIELDS | {"tags": fields.Labels(["a", "b", "d"])})
 
@@ -212,7 +210,7 @@ def test_every_wrong_value_is_a_reject_that_names_record_and_field(tmp_path: Pat
     records = [RECORDS[0] | {name: value} for name, value, _ in cases]
     records.append({name: value for name, value in RECORDS[0].items() if name != "emb"})
     source = memory_source(records, FIELDS)
-    settings = BuildSettings(SourceSettings("/"), threads=2)
+    settings = BuildOptions(threads=2).settings("/")
     report = build_tree(source, settings, tmp_path / "set")
     assert report.outcome == "withheld"
     reasons = {reject.key: reject.reason for reject in report.rejects}
@@ -359,13 +357,12 @@ def test_files_of_masks_and_images_are_read_where_their_record_is(tmp_path: Path
 def test_presets_without_fields_say_so(tmp_path: Path) -> None:
     captions = {"caption": fields.Text()}
     for preset in ("imagenet-nvidia", "tfds", "dogs-onehot"):
-        schema = find_preset(preset).make_schema(None)
+        schema = PRESETS[preset].schema()
         with pytest.raises(ConfigError, match=f"preset {preset} has no place for the fields of the source: caption"):
             build_records(tmp_path / preset, RECORDS, captions, schema=schema)
-    schema = find_preset("imagenet").make_schema(None)
+    schema = PRESETS["imagenet"].schema(1)
     assert build_records(tmp_path / "imagenet", RECORDS, captions, schema=schema).rejects == ()
-    source = SourceSettings("/", crop_objects=True)
-    settings = BuildSettings(source)
+    settings = BuildOptions(crop_objects=True).settings("/")
     for extra, refused in (({"m": fields.Mask()}, True), (captions, False)):
         tree = memory_source([{"m": RECORDS[0]["mask"], **RECORDS[0]}], extra)
         if refused:
@@ -377,7 +374,7 @@ def test_presets_without_fields_say_so(tmp_path: Path) -> None:
 
 def test_repack_carries_fields(built: Path, tmp_path: Path) -> None:
     source = open_records(str(built), None)
-    settings = BuildSettings(SourceSettings(str(built)), shards=ShardSettings(train=2), threads=2)
+    settings = BuildOptions(shards=2, threads=2).settings(str(built))
     report = build_tree(source, settings, tmp_path / "again")
     assert report.rejects == ()
     before = {number_of(sample): sample.features for sample in stoker.open(built)}  # type: ignore[attr-defined]
@@ -388,7 +385,7 @@ def test_repack_carries_fields(built: Path, tmp_path: Path) -> None:
     assert build_tree(source, smaller, tmp_path / "small").rejects == ()
     sample = stoker.open(tmp_path / "small")[0]
     assert sample.fields["mask"].shape == sample.fields["right"].shape[:2] == sample.decode().shape[:2]
-    schema = find_preset("tfds").make_schema(None)
+    schema = PRESETS["tfds"].schema()
     with pytest.raises(ConfigError, match="preset tfds has no place for the fields of the source: caption, raw"):
         build_tree(source, replace(settings, schema=schema), tmp_path / "tfds")
 

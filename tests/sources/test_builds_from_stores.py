@@ -14,7 +14,7 @@ from builder.trees import build, contents, settings_for, write_tree
 from servers.rules import Answer, Fault, Flip, Reset, Truncate
 from sources.making import tar_bytes, xml
 from sources.uploading import copied
-from stoker.builder import ItemConverter, SourceSettings
+from stoker.builder import ItemConverter
 from stoker.errors import StorageError
 from stoker.format import ImagenetSchema
 from stoker.recipe import Recipe
@@ -54,7 +54,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def built(source: str, destination: Path) -> tuple[dict[str, bytes], list[str]]:
     """The files of a dataset without the one that knows times and paths, and the damaged annotations."""
-    report = build(settings_for(SourceSettings(source), shards=3, max_rejects=2, threads=2), destination)
+    report = build(settings_for(source, shards=3, max_rejects=2, threads=2), destination)
     assert report.manifest.records == IMAGES
     files = contents(destination)
     assert files.pop("manifest.json")

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sources.layouts import LAYOUTS
-from stoker.builder import BuildSettings, SourceSettings
+from stoker.builder import BuildOptions
 from stoker.builder.plan import RecordSize, make_plan
 from stoker.sources import Source, items, list_source, read_listing, with_objects, write_listing
 from stoker.sources.items import Blobs, Group, GrowingColumn, Item, ItemCollector, ItemTable
@@ -121,7 +121,7 @@ def test_a_source_is_listed_and_planned_alike(layout: str, tmp_path: Path) -> No
 
 
 def planned(tree: Source) -> list[tuple[str, list[Item]]]:
-    plan = make_plan(tree, BuildSettings(SourceSettings(tree.root), seed=3), RecordSize(1.0))
+    plan = make_plan(tree, BuildOptions(seed=3).settings(tree.root), RecordSize(1.0))
     return [(job.name, list(job.items)) for job in plan.jobs(plan.shard_names)]
 
 

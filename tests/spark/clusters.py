@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from PIL import Image
 
-from stoker.builder import BuildSettings, ShardSettings, SourceSettings
-from stoker.recipe import Recipe, parse_resize
+from stoker.builder import BuildOptions, BuildSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,8 +45,7 @@ def write_source(root: Path, images: int = 180) -> Path:
 
 def settings_of(source: Path | str, shards: int = SHARDS) -> BuildSettings:
     """The settings of `OPTIONS`."""
-    recipe = Recipe(resize=parse_resize("short:64"))
-    return BuildSettings(SourceSettings(str(source)), recipe, shards=ShardSettings(train=shards), max_rejects=REJECTS)
+    return BuildOptions(resize="short:64", shards=shards, max_rejects=REJECTS).settings(str(source))
 
 
 def contents(directory: Path) -> dict[str, bytes]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from stoker.builder import ItemConverter, ShardJob, find_preset
+from stoker.builder import PRESETS, ItemConverter, ShardJob
 from stoker.errors import ClusterError, ConfigError
 from stoker.recipe import Recipe
 from stoker.sources import Item, ItemTableBuilder, SourceOptions, list_source
@@ -127,7 +127,7 @@ def test_values_of_a_table_are_sent_with_the_jobs_they_belong_to(tmp_path: Path)
     for number in range(2000):
         (tmp_path / f"{number}.png").write_bytes(b"image")
     tree = list_source(str(tmp_path), SourceOptions())
-    converter = ItemConverter(tree, Recipe(), find_preset(None).make_schema(None))
+    converter = ItemConverter(tree, Recipe(), PRESETS[None].schema())
     rows = np.asarray([7, 1999, 3])
     job = ShardJob("train-00000-of-00001.tfrecord", "train", tree.table.take(rows))
     assert [tree.stored.values(item) for item in job.items] == [tree.stored.values(tree.table[row]) for row in rows]

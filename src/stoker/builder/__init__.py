@@ -10,13 +10,6 @@ from stoker.builder.local import Engine, EngineFactory, LocalEngine, build_shard
 from stoker.builder.parts import NO_PART, Part, chosen_part, list_once, parse_part
 from stoker.builder.plan import ShardJob, open_source
 from stoker.builder.report import BuildReport, PartReport, Report, reject_facts
-from stoker.builder.settings import (
-    PRESETS,
-    BuildOptions,
-    BuildSettings,
-    ShardSettings,
-    SourceSettings,
-    find_preset,
-)
+from stoker.builder.settings import PRESETS, BuildOptions, BuildSettings
 from stoker.builder.tasks import build_part, build_tree, check_part_destination
 from stoker.builder.writing import Run, Task, write

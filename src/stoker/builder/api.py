@@ -277,10 +277,10 @@ def build_files(
     ``engine`` is entered once the destination is known to be free. ``warn`` is called with the listed source,
     ``announce`` with the expected size before anything is written, and ``overwrite`` as `build_tree` calls it.
     """
-    check_destination(destination, settings.source.root)
+    check_destination(destination, settings.root)
     with engine as factory:
         with show_progress("listing") as progress:
-            tree = open_source(settings.source, progress, destination)
+            tree = open_source(settings, progress, destination)
         warn(tree)
         with show_progress("building") as progress:
             return build_tree(tree, settings, destination, progress, announce, factory, overwrite)
@@ -296,8 +296,8 @@ def build_part_of_files(
     announce: Callable[[ExpectedSize], None] | None = None,
 ) -> PartReport:
     """List a source, once for all parts, and build one of them; as `build_files` otherwise."""
-    assert settings.source.root is not None, "parts are built of files"
-    check_part_destination(destination, settings.source.root, part)
+    assert settings.root is not None, "parts are built of files"
+    check_part_destination(destination, settings.root, part)
     with show_progress("listing") as progress:
         listed = list_once(settings, destination, progress)
     warn(listed.tree)
@@ -319,8 +319,8 @@ def _run_datasets(
             opened,
             listed,
             keeps_boxes=keeps_boxes,
-            crop_objects=settings.source.crop_objects,
-            imagenet_labels=bool(settings.source.options.imagenet_labels),
+            crop_objects=settings.options.crop_objects,
+            imagenet_labels=bool(settings.source.imagenet_labels),
         )
     tree.warn(3)  # where `build` was called
     with progress_of_call("building", progress) as built:
@@ -337,7 +337,7 @@ def _run_records(
     readers: int,
     overwrite: Callable[[str], None] | None,
 ) -> BuildReport:
-    if settings.shards.naming.per_class:
+    if settings.naming.per_class:
         message = f"{option('shard_names')} per-class is for files in folders of classes"
         raise ConfigError(f"{message}; give {option('shards')}, or other names")
     stream = None if all(map(is_sequence, given.values())) else RecordStream(given, fields)
@@ -350,7 +350,7 @@ def _run_records(
                 fields,
                 listed,
                 readers=readers,
-                with_labels=settings.source.held_out is not None,
+                with_labels=settings.held_out is not None,
             )
     if settings.schema.info(0).label_encoding == "one-hot" and not source.classes:
         message = "the preset stores as many numbers for a class as there are classes, and the records do not tell that"

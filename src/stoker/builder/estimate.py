@@ -115,7 +115,7 @@ class BuildForecast:
     @property
     def is_withheld(self) -> bool:
         """Whether a build will withhold the manifest because of the rejects."""
-        return self.rejects > self.settings.max_rejects
+        return self.rejects > self.settings.options.max_rejects
 
 
 def forecast(tree: Source, settings: BuildSettings, progress: Progress | None = None) -> BuildForecast:
@@ -241,7 +241,7 @@ class ListedSource:
 
 def sampled(tree: Source, settings: BuildSettings, progress: Progress | None = None) -> ListedSource:
     """Return a source that was listed, once some of its records were made to find out how long they are."""
-    dropped = duplicates_to_drop(tree, settings.source.drop_duplicates, settings.threads, progress)
+    dropped = duplicates_to_drop(tree, settings.options.drop_duplicates, settings.threads, progress)
     size, known = sample_records(ItemConverter(tree, settings.recipe, settings.schema), settings.threads)
     return ListedSource(tree, size, known, dropped)
 

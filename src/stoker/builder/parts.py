@@ -170,7 +170,7 @@ def list_once(settings: BuildSettings, destination: Location, progress: Progress
 
 
 def _list(settings: BuildSettings, destination: Location, progress: Progress | None) -> ListedSource:
-    return sampled(open_source(settings.source, progress, destination), settings, progress)
+    return sampled(open_source(settings, progress, destination), settings, progress)
 
 
 def _size_in(about: Mapping[str, Any]) -> RecordSize | None:
@@ -183,14 +183,14 @@ def _size_in(about: Mapping[str, Any]) -> RecordSize | None:
 
 def _listed_for(settings: BuildSettings) -> dict[str, Any]:
     """Return the settings on which a listing depends: one that was made for others is not used."""
-    source = settings.source
-    assert source.root is not None, "parts are built of files"
+    options = settings.options
+    assert settings.root is not None, "parts are built of files"
     return {
-        "root": str(location(source.root).absolute()),
-        "options": asdict(source.options.absolute()),
-        "held_out": source.held_out and source.held_out[0],  # the split that has the boxes of train
-        "crop_objects": source.crop_objects,
-        **({"drop_duplicates": source.drop_duplicates} if source.drop_duplicates else {}),
+        "root": str(location(settings.root).absolute()),
+        "options": asdict(settings.source.absolute()),
+        "held_out": settings.held_out and settings.held_out[0],  # the split that has the boxes of train
+        "crop_objects": options.crop_objects,
+        **({"drop_duplicates": options.drop_duplicates} if options.drop_duplicates else {}),
         "recipe": recipe_record(settings),
         "preset": settings.schema.info(0).preset,
     }

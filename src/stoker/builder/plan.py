@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from stoker.builder.settings import BuildSettings, ShardSettings, SourceSettings
+    from stoker.builder.settings import BuildOptions, BuildSettings
     from stoker.format import ShardNaming
     from stoker.sources import Item, Source
     from stoker.storage import Location
@@ -128,28 +128,28 @@ class RecordSize:
 
 
 def open_source(
-    source: SourceSettings, progress: Progress | None = None, destination: Location | None = None
+    settings: BuildSettings, progress: Progress | None = None, destination: Location | None = None
 ) -> Source:
     """List the images that the settings name; a destination that lies in the source is left out.
 
     Raises:
         SourceError: They cannot be listed, or are TFRecords.
     """
-    assert source.root is not None, "records of a program are not listed here"
-    path = location(source.root)
+    assert settings.root is not None, "records of a program are not listed here"
+    path = location(settings.root)
     below = find_shard_folder(path, is_dataset) if path.is_dir() else None
     if below is not None:
-        raise _records_at(source.root, below)
+        raise _records_at(settings.root, below)
     try:
-        tree = list_source(source.root, source.options, progress, destination)
+        tree = list_source(settings.root, settings.source, progress, destination)
     except SourceError as error:
         if path.exists() and find_shards(path):
-            raise _records_at(source.root, path) from error
+            raise _records_at(settings.root, path) from error
         raise
-    if source.held_out is not None and "train" in tree.boxes:
+    if settings.held_out is not None and "train" in tree.boxes:
         # What is held out keeps the annotations that it has in train.
-        tree = replace(tree, boxes={source.held_out[0]: tree.boxes["train"], **tree.boxes})
-    return with_objects(tree, progress) if source.crop_objects else tree
+        tree = replace(tree, boxes={settings.held_out[0]: tree.boxes["train"], **tree.boxes})
+    return with_objects(tree, progress) if settings.options.crop_objects else tree
 
 
 def _records_at(root: str, path: Location) -> SourceError:
@@ -166,32 +166,32 @@ def make_plan(tree: Source, settings: BuildSettings, size: RecordSize) -> Plan:
     The size of the records decides the number of shards when the settings give only their length.
     """
     images = [name for name, field in tree.fields.items() if field.is_image]
-    if settings.source.crop_objects and images:
+    if settings.options.crop_objects and images:
         message = f"{option('crop_objects')} cuts objects out of the image, but not out of {', '.join(images)}"
         raise ConfigError(f"{message}; omit it, or those fields")
     splits = {name: rows for name, rows in _divide(tree, settings).items() if len(rows)}
     if not splits:
         empty = "holds class folders but no image in them" if tree.classes else "names no image"
         raise SourceError(f"{tree.root} {empty}", path=tree.root)
-    naming = settings.shards.naming
+    naming, seed = settings.naming, settings.options.seed
     if len(splits) > 1 and not naming.names_splits:
         message = f"{option('shard_names')} {naming.text!r} gives the shards of {' and '.join(splits)} the same names"
         raise ConfigError(f"{message}; add {{split}} to it, for example {{split}}-part-{{shard}}.tfrecord")
     sizes = {name: sum_of(tree.table.sizes, rows) for name, rows in splits.items()}
     items = {name: len(rows) for name, rows in splits.items()}
     if naming.per_class:
-        plans = [_by_class(tree, naming, name, rows, sizes[name], settings.seed) for name, rows in splits.items()]
+        plans = [_by_class(tree, naming, name, rows, sizes[name], seed) for name, rows in splits.items()]
     else:
         stored = {name: size.of(items[name], sizes[name]) for name in splits}
-        shards = count_shards(items, stored, settings.shards)
-        plans = [_even(naming, name, rows, sizes[name], shards[name], settings.seed) for name, rows in splits.items()]
-    return Plan(tree, tuple(plans), settings.shards.compression, shard_rule(items, settings.shards))
+        shards = count_shards(items, stored, settings)
+        plans = [_even(naming, name, rows, sizes[name], shards[name], seed) for name, rows in splits.items()]
+    return Plan(tree, tuple(plans), settings.compression, shard_rule(items, settings))
 
 
 def _divide(tree: Source, settings: BuildSettings) -> dict[str, NDArray[np.int64]]:
     """Return the rows of each split, after some of train were left out and some held out."""
     divided = dict(tree.splits)
-    limit = settings.source.limit
+    limit, seed = settings.options.num_images, settings.options.seed
     if limit is not None:
         if "train" not in divided:
             raise ConfigError(
@@ -199,9 +199,9 @@ def _divide(tree: Source, settings: BuildSettings) -> dict[str, NDArray[np.int64
             )
         rows = divided["train"]
         if limit < len(rows):
-            divided["train"] = rows[np.sort(_native.permute(0, limit, len(rows), settings.seed, 1).astype(np.int64))]
-    if settings.source.held_out is not None:
-        divided |= _hold_out(tree, divided, settings.source.held_out, settings.seed)
+            divided["train"] = rows[np.sort(_native.permute(0, limit, len(rows), seed, 1).astype(np.int64))]
+    if settings.held_out is not None:
+        divided |= _hold_out(tree, divided, settings.held_out, seed)
     return {name: divided[name] for name in SPLITS if name in divided}
 
 
@@ -226,16 +226,16 @@ def _hold_out(
     return {"train": rows[~moved], target: rows[moved]}
 
 
-def count_shards(items: Mapping[str, int], sizes: Mapping[str, float], settings: ShardSettings) -> dict[str, int]:
+def count_shards(items: Mapping[str, int], sizes: Mapping[str, float], settings: BuildSettings) -> dict[str, int]:
     """Return the number of shards of each split, at least one, by its items and the expected bytes of their records."""
-    main = _main_split(items)
-    explicit = _counts_given(items, main, settings)
-    if settings.train is None and settings.preferred is not None and _fills_preferred(items, settings.preferred):
-        explicit[main] = settings.preferred[0]
-        if len(items) > 1 and items.get("validation", 0) >= FULL_SHARD * settings.preferred[1]:
-            explicit.setdefault("validation", settings.preferred[1])
+    main, preferred = _main_split(items), settings.preferred_shards
+    explicit = _checked_counts(items, settings.options)
+    if preferred is not None and _fills_preferred(items, preferred):
+        explicit[main] = preferred[0]
+        if len(items) > 1 and items.get("validation", 0) >= FULL_SHARD * preferred[1]:
+            explicit.setdefault("validation", preferred[1])
     # Shards of a split without a number of its own are as long as those of the main split.
-    target = settings.size_bytes
+    target = settings.shard_bytes
     main_shards = explicit.get(main)
     if main_shards is not None:
         target = max(1, round(sizes[main] / main_shards))
@@ -250,18 +250,22 @@ def count_shards(items: Mapping[str, int], sizes: Mapping[str, float], settings:
     return counts
 
 
-def _counts_given(items: Mapping[str, int], main: str, settings: ShardSettings) -> dict[str, int]:
-    shards, validation_shards = option("shards"), option("validation_shards")
+def _given_counts(items: Mapping[str, int], options: BuildOptions) -> list[tuple[str, str, int]]:
+    """Return the settings that give the number of shards of a split: name, split and number."""
+    splits = {"shards": _main_split(items), "validation_shards": "validation"}
+    return [
+        (option(name), split, count) for name, split in splits.items() if (count := getattr(options, name)) is not None
+    ]
+
+
+def _checked_counts(items: Mapping[str, int], options: BuildOptions) -> dict[str, int]:
     given: dict[str, int] = {}
-    for name, split, count in ((shards, main, settings.train), (validation_shards, "validation", settings.validation)):
-        if count is None:
-            continue
+    for name, split, count in _given_counts(items, options):
         if split not in items:
             raise ConfigError(f"{name} is given, but there is no split {split!r}")
         if split in given:
-            message = (
-                f"{shards} is {given[split]} and {name} is {count}, but without a split 'train' both are of {split}"
-            )
+            message = f"{option('shards')} is {given[split]} and {name} is {count}"
+            message += f", but without a split 'train' both are of {split}"
             raise ConfigError(f"{message}; give one of them")
         if count > items[split]:
             message = f"{name} is {count}, but split {split!r} has {format_count(items[split], 'item')}"
@@ -278,22 +282,23 @@ def _fills_preferred(items: Mapping[str, int], preferred: tuple[int, int]) -> bo
     return items[_main_split(items)] >= FULL_SHARD * preferred[0]
 
 
-def shard_rule(items: Mapping[str, int], settings: ShardSettings) -> str:
+def shard_rule(items: Mapping[str, int], settings: BuildSettings) -> str:
     """Return in words how `count_shards` decides."""
     if settings.naming.per_class:
         return "one for each class of train"
-    counted = [("shards", settings.train, _main_split(items)), ("validation_shards", settings.validation, "validation")]
-    phrases = [f"{count:,} of {split}, as {option(name)} says" for name, count, split in counted if count is not None]
-    if settings.train is not None or len(phrases) == len(items):
+    options, preferred, main = settings.options, settings.preferred_shards, _main_split(items)
+    phrases = [f"{count:,} of {split}, as {name} says" for name, split, count in _given_counts(items, options)]
+    if options.shards is not None or len(phrases) == len(items):
         return "; ".join(phrases)
-    length = f"about {format_size(settings.size_bytes)} each; {option('shards')} or {option('shard_size')} changes that"
-    if settings.preferred is None:
+    length = (
+        f"about {format_size(settings.shard_bytes)} each; {option('shards')} or {option('shard_size')} changes that"
+    )
+    if preferred is None:
         return "; ".join([*phrases, length])
-    wanted = f"{settings.preferred[0]:,}"
-    needed = f"{FULL_SHARD * settings.preferred[0]:,} images of {_main_split(items)}, {FULL_SHARD} for each"
-    if _fills_preferred(items, settings.preferred):
-        return f"{wanted} of {_main_split(items)}, as the preset has from {needed}"
-    return f"{length}; the preset has {wanted} from {needed}"
+    needed = f"{FULL_SHARD * preferred[0]:,} images of {main}, {FULL_SHARD} for each"
+    if _fills_preferred(items, preferred):
+        return f"{preferred[0]:,} of {main}, as the preset has from {needed}"
+    return f"{length}; the preset has {preferred[0]:,} from {needed}"
 
 
 def _even(
@@ -323,13 +328,13 @@ def plan_settings(plan: Plan, settings: BuildSettings) -> dict[str, Any]:
         "source": plan.tree.fingerprint(),
         "items": {split.name: len(split.rows) for split in plan.splits},
         "shards": {split.name: len(split.shard_names) for split in plan.splits},
-        "shard_names": settings.shards.naming.text,
-        "compression": settings.shards.compression,
+        "shard_names": settings.naming.text,
+        "compression": settings.compression,
         "recipe": recipe_record(settings),
         "preset": settings.schema.info(0).preset,
         "label_base": settings.schema.label_base,
-        "limit": settings.source.limit,
-        "seed": settings.seed,
+        "limit": settings.options.num_images,
+        "seed": settings.options.seed,
         **fields_record(stored_schema(plan.tree, settings)),
     }
 
@@ -352,6 +357,6 @@ def fields_record(schema: SchemaInfo) -> dict[str, Any]:
 
 def recipe_record(settings: BuildSettings) -> dict[str, Any]:
     """Return what happens to an image before it is a record, for the manifest and the journal."""
-    source = settings.source
-    record = settings.recipe.resolved() | ({"crop_objects": True} if source.crop_objects else {})
-    return record | ({"drop_duplicates": source.drop_duplicates} if source.drop_duplicates else {})
+    options = settings.options
+    record = settings.recipe.resolved() | ({"crop_objects": True} if options.crop_objects else {})
+    return record | ({"drop_duplicates": options.drop_duplicates} if options.drop_duplicates else {})

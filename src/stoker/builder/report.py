@@ -13,6 +13,7 @@ import numpy as np
 from stoker.builder.convert import class_number
 from stoker.builder.destination import write_companions
 from stoker.builder.plan import recipe_record, stored_schema
+from stoker.builder.settings import PRESETS
 from stoker.config import format_count, format_seconds, format_size, stoker_version
 from stoker.errors import printable
 from stoker.format import (
@@ -191,7 +192,8 @@ def describe_build(
     classes, texts = _classes(plan.tree, results)
     manifest = _make_manifest(plan, settings, results, len(classes))
     base = settings.schema.label_base
-    labels = write_labels(destination, classes, texts, base, numbered=settings.numbered_labels)
+    numbered = PRESETS[settings.options.preset].numbered_labels
+    labels = write_labels(destination, classes, texts, base, numbered=numbered)
     files = {LABELS_NAME: labels, REJECTS_NAME: write_rejects(destination, rejects_of(results))}
     return replace(manifest, files=files | write_companions(destination, manifest, classes))
 
@@ -215,14 +217,14 @@ def _make_manifest(plan: Plan, settings: BuildSettings, results: Sequence[ShardR
         stoker_version=stoker_version(),
         schema=stored_schema(plan.tree, settings, classes),
         recipe=recipe_record(settings),
-        seed=settings.seed,
+        seed=settings.options.seed,
         source=SourceInfo(plan.items, plan.size_bytes, plan.tree.fingerprint(), plan.tree.ignored),
         converted=dict(sorted(converted.items())),
         annotation_errors=sum(len(result.annotation_errors) for result in results),
         splits={split.name: _split(plan, split, settings.schema.label_base, results, classes) for split in plan.splits},
-        compression=settings.shards.compression,
-        shard_names=settings.shards.naming.text,
-        limit=settings.source.limit,
+        compression=settings.compression,
+        shard_names=settings.naming.text,
+        limit=settings.options.num_images,
         formats=formats,
         encoders=encoder_versions() if by_pillow else {},
     )

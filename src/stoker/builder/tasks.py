@@ -66,7 +66,7 @@ def build_tree(
     Without it they are refused.
 
     Raises:
-        ConfigError: The settings do not fit the source, or the dataset is huge and ``accept_size`` is not set.
+        ConfigError: The settings do not fit the source, or the dataset is huge and ``allow_huge`` is not set.
         DestinationError: The destination holds something else, or another build is writing to it.
         OSError: The destination cannot be written, or the store of the source or of the destination has gone. Run
             again to resume.
@@ -78,7 +78,7 @@ def build_tree(
     task = ListedBuild(listed, settings, location(destination), engine)
     written = write(
         task,
-        source=None if settings.source.root is None else location(settings.source.root),
+        source=None if settings.root is None else location(settings.root),
         announce=lambda: task.check_size(announce),
         overwrite=overwrite,
         progress=progress,
@@ -180,7 +180,7 @@ class ListedBuild(Task):
         self._rows = self._plan.rows_of_shards() if tree.reader.has_witness else {}
         self.destination = destination
         self.settings = plan_settings(self._plan, settings)
-        self.max_rejects = settings.max_rejects + len(listed.dropped)  # these are wanted
+        self.max_rejects = settings.options.max_rejects + len(listed.dropped)  # these are wanted
         self.shard_names = self._plan.shard_names
 
     def count_items(self, shards: Collection[str]) -> int:
@@ -192,7 +192,7 @@ class ListedBuild(Task):
         expected = ExpectedSize.of(self._plan, self._size, self.destination)
         if announce is not None:
             announce(expected)
-        if not self._build_settings.accept_size:
+        if not self._build_settings.options.allow_huge:
             expected.refuse_huge()
 
     def make(self, shards: Collection[str], run: Run) -> None:
@@ -250,22 +250,24 @@ def build_stream(
 
 def _checked(settings: BuildSettings) -> BuildSettings:
     """Return the settings with names of shards that do not tell their number."""
-    shards, source = settings.shards, settings.source
-    unknown = "how many records there are is not known before they are read"
-    for name, value in ((option("shards"), shards.train), (option("validation_shards"), shards.validation)):
+    options, unknown = settings.options, "how many records there are is not known before they are read"
+    for name, value in ((option("shards"), options.shards), (option("validation_shards"), options.validation_shards)):
         if value is not None:
             raise ConfigError(f"{name} is {value}, but {unknown}; give {option('shard_size')}, or a sequence")
-    for name, choice in ((option("num_images"), source.limit), (option("split_fraction"), source.held_out)):
+    for name, choice in ((option("num_images"), options.num_images), (option("split_fraction"), settings.held_out)):
         if choice is not None:
             raise ConfigError(f"{name} chooses among all records, but {unknown}; omit it, or give a sequence")
-    if settings.seed:
+    if options.seed:
         raise ConfigError(
-            f"{option('seed')} is {settings.seed}, but records without a length are stored in their order; omit it"
+            f"{option('seed')} is {options.seed}, but records without a length are stored in their order; omit it"
         )
-    if shards.naming == ShardNaming():
-        return replace(settings, shards=replace(shards, naming=ShardNaming(STREAM_NAMES)))
-    if shards.naming.tells_number:
-        message = f"{option('shard_names')} {shards.naming.text!r} tells how many shards there are, but {unknown}"
+    if options.drop_duplicates is not None:
+        message = f"{option('drop_duplicates')} needs records that can be read twice"
+        raise ConfigError(f"{message}; give a list, or build without it and then from the dataset")
+    if settings.naming == ShardNaming():
+        return replace(settings, naming=ShardNaming(STREAM_NAMES))
+    if settings.naming.tells_number:
+        message = f"{option('shard_names')} {settings.naming.text!r} tells how many shards there are, but {unknown}"
         raise ConfigError(f"{message}; give 'part' or a template such as '{STREAM_NAMES}'")
     return settings
 
@@ -281,23 +283,20 @@ class StreamBuild(Task):
     """A dataset of records without a length."""
 
     def __init__(self, stream: RecordStream, source: Source, settings: BuildSettings, destination: Location) -> None:
-        if settings.source.drop_duplicates is not None:
-            message = f"{option('drop_duplicates')} needs records that can be read twice"
-            raise ConfigError(f"{message}; give a list, or build without it and then from the dataset")
         self._stream = stream
         self._converter = ItemConverter(source, settings.recipe, settings.schema)
         size, self._converter.known = sample_records(self._converter, settings.threads)
         sizes = source.table.sizes
         mean = max(1.0, size.of(len(sizes), int(sizes.sum())) / len(sizes))
-        self._length = max(1, round(settings.shards.size_bytes / mean))  # records of a shard
+        self._length = max(1, round(settings.shard_bytes / mean))  # records of a shard
         self._build_settings = settings
-        self._naming = settings.shards.naming
-        self._plan = Plan(source, (), settings.shards.compression)
+        self._naming = settings.naming
+        self._plan = Plan(source, (), settings.compression)
         self._digests: dict[str, str] = {}
         self._lengths: dict[str, list[int]] = {split: [] for split in stream.names}
         self.destination = destination
         self.settings = plan_settings(self._plan, settings) | {"shard_records": self._length}
-        self.max_rejects = settings.max_rejects
+        self.max_rejects = settings.options.max_rejects
 
     def settings_when_finished(self) -> dict[str, Any]:
         """Go through all records, and return the settings of a dataset of them."""

@@ -151,7 +151,7 @@ def announcer(args: argparse.Namespace, settings: BuildSettings) -> Callable[[Ex
         output.detail(f"shards: {expected.shard_rule}")
         if output.is_verbose():
             line = f"recipe {settings.recipe}, preset {args.preset or 'none'}, labels from {settings.schema.label_base}"
-            output.line(f"{line}, seed {settings.seed}, {format_count(settings.threads, 'thread')}")
+            output.line(f"{line}, seed {settings.options.seed}, {format_count(settings.threads, 'thread')}")
 
     return announce
 

@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the forecast and return 0, or 3 when a build would withhold the manifest."""
     settings = options.build_settings(args)
     with output.shown_progress("listing") as progress:
-        tree = open_source(settings.source, progress)
+        tree = open_source(settings, progress)
     with output.shown_progress("checking") as progress:
         report = forecast(tree, settings, progress)
     if args.json:
@@ -112,7 +112,7 @@ def _print(report: BuildForecast) -> None:
             "content": output.counted(survey.formats) + whole,
             "stored": output.counted(stored) + whole if stored else "",
             "EXIF orientation": turned,
-            "duplicates": "" if report.settings.source.drop_duplicates is None else dropped,
+            "duplicates": "" if report.settings.options.drop_duplicates is None else dropped,
             "ignored": output.counted(tree.ignored),
             "fields": ", ".join(f"{name} ({field.summary})" for name, field in tree.fields.items()),
         }
@@ -130,7 +130,7 @@ def _print(report: BuildForecast) -> None:
     sample = f"from {format_count(estimate.sampled, 'item')} converted"
     threads = format_count(report.settings.threads, "thread")
     output.line(f"recipe {report.settings.recipe}: {cost} on {threads} ({sample})")
-    if estimate.size_bytes > LARGE_BYTES and not report.settings.accept_size:
+    if estimate.size_bytes > LARGE_BYTES and not report.settings.options.allow_huge:
         output.line(f"warning: that is more than {format_size(LARGE_BYTES)}, so the build needs --yes")
     output.line(_verdict(report))
 

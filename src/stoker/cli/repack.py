@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from stoker.builder import build_tree, check_destination, find_preset
+from stoker.builder import build_tree, check_destination
 from stoker.cli import options, output
 from stoker.cli.build import announcer, overwriter, report_build
+from stoker.format import ImagenetSchema
 from stoker.loader import open_records
 from stoker.storage import location
 
@@ -39,18 +40,16 @@ def run(args: argparse.Namespace) -> int:
     chosen = args.preset is not None or args.label_base is not None
     check_destination(destination, args.source)
     with output.shown_progress("listing") as progress:
-        crop_objects = settings.source.crop_objects
         source = open_records(
             args.source,
             options.record_keys(args),
             label_base=settings.schema.label_base if chosen else None,
             keeps_boxes=settings.schema.info(0).box_prefix is not None,
-            crop_objects=crop_objects,
+            crop_objects=settings.options.crop_objects,
             progress=progress,
         )
-    if args.preset is None and args.label_base is None:  # nothing asks for other class ids than those there are
-        schema = find_preset(None).make_schema(source.label_base)
-        settings = dataclasses.replace(settings, schema=schema)
+    if not chosen:  # nothing asks for other class ids than those there are
+        settings = dataclasses.replace(settings, schema=ImagenetSchema(source.label_base))
     with output.shown_progress("building") as progress:
         report = build_tree(
             source, settings, destination, progress, announcer(args, settings), overwrite=overwriter(args)

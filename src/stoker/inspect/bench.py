@@ -47,10 +47,9 @@ import numpy as np
 from PIL import Image
 
 from stoker import _native
-from stoker.builder import BuildSettings, ShardSettings, SourceSettings, build_tree, open_source
+from stoker.builder import BuildOptions, build_tree, open_source
 from stoker.config import available_cpus, check_range, check_seconds, format_size
 from stoker.errors import ConfigError, DestinationError, SourceError, StokerError
-from stoker.format import ImagenetSchema, TinySchema
 from stoker.image import encode
 from stoker.inspect.info import ranked
 from stoker.inspect.measuring import (
@@ -71,7 +70,7 @@ from stoker.inspect.measuring import (
 )
 from stoker.loader import Dataset, ImageFiles, MemoryCache, ShardRecords, loader_settings, open_dataset, open_main_split
 from stoker.order import random_sample
-from stoker.recipe import PngEncode, RawEncode, Recipe, convert, parse_resize, sniff
+from stoker.recipe import PngEncode, Recipe, convert, sniff
 from stoker.sources import list_source
 from stoker.storage import location, stoppable_pool
 
@@ -534,17 +533,16 @@ def _is_for_all(data: bytes) -> bool:
 
 
 def _build(images: BenchImages, form: Form, threads: int, progress: Progress) -> None:
-    raw = Recipe(resize=parse_resize(f"square:{RAW_SIDE}"), encode=RawEncode())
-    shards = min(_SHARDS, len(images.numbers))
-    settings = BuildSettings(
-        source=SourceSettings(str(images.path_of("files"))),
-        recipe=raw if form == "raw" else Recipe(restart=form == "restart"),
-        schema=TinySchema() if form == "raw" else ImagenetSchema(),
-        shards=ShardSettings(train=shards),
+    is_raw = form == "raw"
+    settings = BuildOptions(
+        preset="tiny-imagenet" if is_raw else None,
+        resize=f"square:{RAW_SIDE}" if is_raw else None,
+        recipe="restart" if form == "restart" else None,
+        shards=min(_SHARDS, len(images.numbers)),
         threads=threads,
-        accept_size=True,
-    )
-    report = build_tree(open_source(settings.source), settings, images.path_of(form), progress)
+        allow_huge=True,
+    ).settings(str(images.path_of("files")))
+    report = build_tree(open_source(settings), settings, images.path_of(form), progress)
     if report.rejects:  # every file could be decoded when it was written, so it has changed since
         raise SourceError(f"{images.path_of('files') / report.rejects[0].key}: {report.rejects[0].reason}")
 

@@ -167,7 +167,6 @@ class Recipe:
     formats: frozenset[str] = KEPT_FORMATS  # what the readers take; other images become PNG if that is, otherwise JPEG
 
     def __post_init__(self) -> None:
-        check_range(option("max_pixels"), self.max_pixels, 1, 2**32)
         if self.restart and self.encode is not None and not isinstance(self.encode, JpegEncode):
             stored = "pixels" if isinstance(self.encode, RawEncode) else "another format"
             message = f"{option('recipe')} restart needs JPEG, but {option('encode')} {self.encode} stores {stored}"
