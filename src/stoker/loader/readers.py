@@ -23,8 +23,8 @@ from stoker.loader.read_ahead import NumberedFiles, RemoteFiles, read_through
 from stoker.loader.sample import Sample, label_of
 from stoker.loader.selection import same_numbers, selection_name, values_at
 from stoker.recipe import Recipe, convert, decode_as_stored, sniff
-from stoker.sources import SourceImage, features_beside, with_objects
-from stoker.storage import from_uri, stoppable_pool
+from stoker.sources import SourceImage, features_beside, in_order, with_objects
+from stoker.storage import from_uri
 from stoker.types import BOX_SIDES
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from stoker.types import Box, Exif, Features, Mode, SchemaInfo
 
 
-_AT_ONCE_REMOTE, _CHUNK = 16, 4096
+_AT_ONCE_REMOTE = 16
 _LOOKED_AT, _HEADER_BYTES = 64, 2**18
 _MARK = b"\0stoker\0"
 _SECRET_BYTES, _NUMBER_BYTES = 16, 8
@@ -396,12 +396,8 @@ class ImageFiles(SampleReader):
         def digest(number: int) -> int:
             return _native.name_digest(self.image(number))
 
-        digests = np.empty(len(numbers), np.uint64)
-        with stoppable_pool(available_cpus() if self.remote is None else _AT_ONCE_REMOTE, "stoker-digests") as pool:
-            for start in range(0, len(numbers), _CHUNK):
-                some = np.asarray(numbers[start : start + _CHUNK]).tolist()
-                digests[start : start + len(some)] = list(pool.map(digest, some))
-        return digests
+        at_once = available_cpus() if self.remote is None else _AT_ONCE_REMOTE
+        return np.fromiter(in_order(digest, map(int, numbers), at_once), np.uint64, len(numbers))
 
     def local_paths(self, numbers: Numbers) -> list[Path]:
         """Return the archives that hold images, and the folders of those that are files of their own."""
@@ -433,8 +429,7 @@ class ImageFiles(SampleReader):
         some = range(0, count if "annotated" in self._table.columns else 0, -(-count // _LOOKED_AT) or 1)
         if [index for index in some if read(index) != self._boxes_of(index, has_header=True)]:
             warnings.warn(f"{self._tree.root}: {self._tree.warnings[-1]}", SourceWarning, stacklevel=4)
-            with stoppable_pool(_AT_ONCE_REMOTE, "stoker-headers") as pool:
-                yield from pool.map(partial(self._boxes_of, has_header=True), range(count))
+            yield from in_order(partial(self._boxes_of, has_header=True), range(count), _AT_ONCE_REMOTE)
         else:
             yield from map(read, range(count))
 
