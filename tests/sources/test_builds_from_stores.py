@@ -34,7 +34,7 @@ FAULTS = {
     "resets": lambda: [Fault(Reset(), probability=0.2, seed=2)],
     "cut": lambda: [Fault(Truncate(100), method="GET", probability=0.3, seed=3)],
     # Bytes that are wrong in the same way four times are taken for those of an etag that is no MD5.
-    "wrong": lambda: [Fault(Flip(at), method="GET", path=".JPEG", count=3, seed=at, probability=0.3) for at in (9, 99)],
+    "wrong": lambda: [Fault(Flip(at), method="GET", path=".JPEG", count=3, seed=at, probability=0.6) for at in (9, 99)],
 }
 
 
