@@ -42,7 +42,6 @@ _AT_ONCE_REMOTE = 16
 _LOOKED_AT, _HEADER_BYTES = 64, 2**18
 _MARK = b"\0stoker\0"
 _SECRET_BYTES, _NUMBER_BYTES = 16, 8
-_RGB = 3
 
 FILE_SCHEMA = replace(ImagenetSchema.layout, preset="files", features={})
 """The layout of an image file read as a record; no field has these keys, and classes count from 0."""
@@ -289,7 +288,7 @@ class ImageFiles(SampleReader):
 
     def __init__(self, tree: Source, split: str) -> None:
         super().__init__(replace(FILE_SCHEMA, fields=tree.fields, box_names=tree.reader.box_names))
-        self._tree, self._source = tree.without_items(), tree.indexed
+        self._tree, self._reader = tree.without_items(), tree.indexed
         self._split = split
         self._object_counts: NDArray[np.uint32] | None = None
         self._box_labels = np.empty(0, np.int64)
@@ -298,7 +297,7 @@ class ImageFiles(SampleReader):
         if not same_numbers(rows, tree.splits[split]):  # another order than that of a build
             self.fingerprint += f"[{selection_name(rows)}]"
         table = tree.table.take(rows)
-        extents = self._source.extents(table)
+        extents = self._reader.extents(table)
         if extents.load is not None:
             self.given = GivenImages(extents.load, extents.table.sizes)
             extents = replace(extents, table=replace(extents.table, sizes=self.given.sizes))
@@ -316,7 +315,7 @@ class ImageFiles(SampleReader):
         # No methods: what the core holds must not hold the core's objects again.
         name_of = {key: name for name, field in tree.fields.items() for key in field.features(name)}
         if name_of:
-            self.native.set_fields(partial(_fields_record, self._source, self._table, name_of, self.given))
+            self.native.set_fields(partial(_fields_record, self._reader, self._table, name_of, self.given))
         if self.given is not None:
             self.given.attach_to(self.native)
         if not extents.is_local:
@@ -348,7 +347,7 @@ class ImageFiles(SampleReader):
         problems = {}
         for name in self.schema.fields:
             try:
-                features |= _fields_of(self._source, item, data, [name])
+                features |= _fields_of(self._reader, item, data, [name])
             except (ExampleError, ImageError) as error:
                 problems[name] = str(error)
         return features, problems
@@ -360,10 +359,10 @@ class ImageFiles(SampleReader):
         return self._tree.flaws_of_boxes(self._table[number], self._split)
 
     def allow(self, threads: int) -> None:
-        self._source.allow(threads)
+        self._reader.allow(threads)
 
     def content(self, numbers: Numbers) -> bytes:
-        return self._source.content(self._table.numbers[np.asarray(numbers, np.int64)])
+        return self._reader.content(self._table.numbers[np.asarray(numbers, np.int64)])
 
     def plain_file(self, number: int) -> bytes | None:
         return self._tree.plain_file(self._table[number], self._split)
@@ -540,7 +539,7 @@ class GivenImages(NumberedFiles):
         image = self._image(token)
         if isinstance(image, bytes):
             return decode_as_stored(image, max_pixels, mode)
-        if mode == "RGB" and image.dtype == np.uint8 and image.ndim == _RGB and image.shape[2] == _RGB:
+        if mode == "RGB" and image.dtype == np.uint8 and image.shape[2:] == (3,):
             Recipe(max_pixels=max_pixels).check_pixels(image.shape[1], image.shape[0])
             return np.ascontiguousarray(image), 1
         return decode_as_stored(convert(image, Recipe()).data, max_pixels, mode)
