@@ -243,13 +243,13 @@ def test_tables_of_splits_belong_together_by_the_other_words_of_their_names(name
 
 
 @pytest.mark.parametrize(
-    ("rows", "said"),
+    ("rows", "warning"),
     [
         ("000,a,train\n000,a,train\n001,b,val\n", "1; each row is an item of its own"),
         ("000,a,train\n000,a,val\n001,b,val\n", "1; each row is an item of its own; again in another split: 1"),
         ("000,a,train\n000,b,train\n001,b,val\n", "1; each row is an item of its own; again with another label: 1"),
     ],
 )
-def test_images_of_several_splits_or_labels_are_counted(rows: str, said: str, six: Path) -> None:
+def test_images_of_several_splits_or_labels_are_counted(rows: str, warning: str, six: Path) -> None:
     (six / "t.csv").write_text(f"id,label,split\n{rows}")
-    assert f"images that a row names again: {said}" in list_source(str(six)).warnings
+    assert f"images that a row names again: {warning}" in list_source(str(six)).warnings
