@@ -31,6 +31,7 @@ def right(train: stoker.Dataset) -> None:
         pair.images[1].permute(0, 3, 1, 2)
     stoker.tensorflow.dataset(train, 8, transform=TRANSFORM, elements=("images",))
     stoker.jax.batches(train, 8, transform=TRANSFORM, epochs=1)
+    stoker.Loader(train, 8, transform=TRANSFORM, fields={"caption": stoker.fields.Text(), "mask": stoker.fields.Mask()})
 
 
 def wrong_settings(train: stoker.Dataset) -> None:
