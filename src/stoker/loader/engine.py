@@ -196,13 +196,18 @@ class SampleEngine:
         self._goes_on: Position | None = None
         """Where the samples that are read ahead go on when all batches were taken."""
         if self.ranges is not None:
-            least = 4 * (feed.settings.prefetch + 2) * feed.topology.batch_size
+            least = 4 * self._spare_buffers * feed.topology.batch_size
             most_ahead = max(least, min(_MAX_AHEAD, feed.samples.size))
             locate = self._native.remote_spans
             self._ahead = Prefetcher([*files, *self._given], feed.read_ahead, self.ranges, locate, most_ahead)
         # Stops the threads; samples being decoded are finished first, those being waited for are not. It keeps neither
         # the engine nor the dataset alive: a program may have the dataset hold the loader.
         self.close = partial(_close, self._native, self._ahead)
+
+    @property
+    def _spare_buffers(self) -> int:
+        """Number of buffers of a batch's pixels that are kept for reuse, of each transform."""
+        return self._feed.settings.prefetch + 2
 
     def _native_engine(self) -> _native.BatchEngine:
         feed, settings, mode = self._feed, self._feed.settings, self._feed.dataset.mode
@@ -215,7 +220,7 @@ class SampleEngine:
             max_pixels=settings.max_pixels,
             batch_size=feed.topology.batch_size,
             threads=feed.threads,
-            spare_buffers=settings.prefetch + 2,
+            spare_buffers=self._spare_buffers,
             format=feed.output.native(mode),
             decode=settings.decode,
             boxes=None if settings.boxes is None else settings.boxes.min_visible,
