@@ -156,7 +156,7 @@ def write_sheet(path: str | os.PathLike[str], out: str | os.PathLike[str], spec:
     """
     if location(out).suffix.lower() != ".png":
         raise ConfigError(f"the sheet is a PNG, so the name {str(out)!r} must end in .png")
-    dataset = open_main_split(path, spec.split, spec.keys, spec.mode, spec.source, spec.exif)
+    dataset = open_main_split(path, spec.split, spec.keys, spec.source, spec.mode, spec.exif)
     if len(dataset) == 0:
         raise ConfigError(f"split {dataset.split} of {path} has no samples, so there is nothing to show")
     indices = random_sample(spec.samples, len(dataset), spec.seed).tolist()

@@ -6,7 +6,7 @@ import os
 import re
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, cast, get_args
 
@@ -141,10 +141,9 @@ def open_dataset(
     if not isinstance(path, (str, os.PathLike, Location)):
         refuse_ineffective({"keys": keys} | options.given(), "where the source is records")
         return _open_records(path, split, fields, mode, exif)
-    root = location(path)
-    refuse_ineffective({"fields": fields}, f"where the source is the path {root}")
-    splits, open_split = _look(root, keys, options)
-    return _reopenable(open_split(choose_split(split, splits, root)), keys, options, mode, exif)
+    opening = _Opening(location(path), keys, options, mode, exif)
+    refuse_ineffective({"fields": fields}, f"where the source is the path {opening.root}")
+    return opening.open(split)
 
 
 # People call it `stoker.open`; that name is in Python's messages about its arguments, too.
@@ -155,25 +154,20 @@ def open_main_split(
     path: LocationLike,
     split: str | None,
     keys: RecordKeys | None = None,
-    mode: Mode = "RGB",
     source: SourceOptions | None = None,
+    mode: Mode = "RGB",
     exif: Exif | None = None,
 ) -> Dataset:
     """Open one split, or, if none is named, the only one, or else train; as `open_dataset` otherwise."""
     check_choice("mode", mode, get_args(Mode))
-    root, options = location(path), source or SourceOptions()
-    splits, open_split = _look(root, keys, options)
-    chosen = choose_split("train" if split is None and len(splits) > 1 else split, splits, root)
-    return _reopenable(open_split(chosen), keys, options, mode, exif)
+    return _Opening(location(path), keys, source or SourceOptions(), mode, exif).open(split, default="train")
 
 
 def open_splits(
     path: LocationLike, keys: RecordKeys | None = None, source: SourceOptions | None = None
 ) -> dict[str, Dataset]:
     """Open every split that there is at a path, which is listed once; as `open_dataset` otherwise."""
-    options = source or SourceOptions()
-    splits, open_split = _look(location(path), keys, options)
-    return {name: _reopenable(open_split(name), keys, options, "RGB") for name in splits}
+    return _Opening(location(path), keys, source or SourceOptions()).open_all()
 
 
 _PART_OF_SPLIT = re.compile(r"(\w+)\[(-?\d*:-?\d*)\]")
@@ -200,48 +194,60 @@ def choose_split(wanted: str | None, splits: Mapping[str, object], path: Locatio
     return wanted if wanted in splits else full
 
 
-def _reopenable(
-    opened: Dataset, keys: RecordKeys | None, source: SourceOptions, mode: Mode, exif: Exif | None = None
-) -> Dataset:
-    if mode == "I;16" and opened.schema.image_encoding == "raw":
-        message = f"{opened.path} holds RGB pixels of 8 bits, which have no form in mode {mode!r}"
-        raise ConfigError(f"{message}; open it with mode='RGB', 'L' or 'RGBA'")
-    opened.mode, opened.exif = mode, exif
-    # The process that opens it again may have another working directory.
-    root = location(opened.path).absolute()
-    opened.folders = frozenset(map(str, (root, *(shard.path.parent.absolute() for shard in opened.shards))))
-    opened.opener = partial(_open_again, root, opened.split, keys, source.absolute(), mode, exif)
-    return opened
+@dataclass(frozen=True, slots=True)
+class _Opening:
+    """A path to open, and how; can be pickled, so that another process opens the same."""
 
+    root: Location
+    keys: RecordKeys | None
+    source: SourceOptions
+    mode: Mode = "RGB"
+    exif: Exif | None = None
 
-def _open_again(
-    root: Location, split: str, keys: RecordKeys | None, source: SourceOptions, mode: Mode, exif: Exif | None
-) -> Dataset:
-    """Open a dataset again, without repeating its warnings."""
-    splits, open_split = _look(root, keys, source, again=True)
-    return _reopenable(open_split(choose_split(split, splits, root)), keys, source, mode, exif)
+    def open(self, wanted: str | None, *, default: str | None = None, again: bool = False) -> Dataset:
+        """Open one split; ``default``, if none is wanted and there are several. ``again`` repeats no warnings."""
+        splits, open_split = self._look(again=again)
+        name = default if wanted is None and len(splits) > 1 else wanted
+        return self._opened(open_split(choose_split(name, splits, self.root)))
 
+    def open_all(self) -> dict[str, Dataset]:
+        """Open every split."""
+        splits, open_split = self._look(again=False)
+        return {name: self._opened(open_split(name)) for name in splits}
 
-def _look(root: Location, keys: RecordKeys | None, source: SourceOptions, *, again: bool = False) -> _Splits:
-    """Return the splits at a path, and what opens one of them."""
-    if (root / MANIFEST_NAME).lexists():
-        refuse_keys(root, keys, f"its {MANIFEST_NAME} says where its records hold what")
-        refuse_source(root, source)
-        manifest = read_manifest(root)
-        return manifest.splits, partial(_open_built, root, manifest)
-    refuse_unfinished(root)
-    splits = find_splits(root)
-    if splits:
-        refuse_source(root, source)
-        return splits, lambda split: _open_foreign(root, split, open_found(root, splits[split]), keys)
-    if "{" in str(root) or root.pattern() is not None or root.exists():  # braces may stand for several tars
-        below = find_shard_folder(root, is_dataset) if root.is_dir() else None
-        if below is not None:  # its directories would pass for class folders
-            message = f"{root} is not a dataset: the TFRecords are in {below}, open that"
-            raise DatasetNotFoundError(message, path=str(root))
-        refuse_keys(root, keys, "it holds images, not TFRecords")
-        return _look_at_images(root, source, again=again)
-    raise no_records(root)
+    def _opened(self, dataset: Dataset) -> Dataset:
+        if self.mode == "I;16" and dataset.schema.image_encoding == "raw":
+            message = f"{dataset.path} holds RGB pixels of 8 bits, which have no form in mode {self.mode!r}"
+            raise ConfigError(f"{message}; open it with mode='RGB', 'L' or 'RGBA'")
+        dataset.mode, dataset.exif = self.mode, self.exif
+        # The process that opens it again may have another working directory.
+        root = location(dataset.path).absolute()
+        dataset.folders = frozenset(map(str, (root, *(shard.path.parent.absolute() for shard in dataset.shards))))
+        elsewhere = replace(self, root=root, source=self.source.absolute())
+        dataset.opener = partial(elsewhere.open, dataset.split, again=True)
+        return dataset
+
+    def _look(self, *, again: bool) -> _Splits:
+        """Return the splits that there are, and what opens one of them."""
+        root, keys, source = self.root, self.keys, self.source
+        if (root / MANIFEST_NAME).lexists():
+            refuse_keys(root, keys, f"its {MANIFEST_NAME} says where its records hold what")
+            refuse_source(root, source)
+            manifest = read_manifest(root)
+            return manifest.splits, partial(_open_built, root, manifest)
+        refuse_unfinished(root)
+        splits = find_splits(root)
+        if splits:
+            refuse_source(root, source)
+            return splits, lambda split: _open_foreign(root, split, open_found(root, splits[split]), keys)
+        if "{" in str(root) or root.pattern() is not None or root.exists():  # braces may stand for several tars
+            below = find_shard_folder(root, is_dataset) if root.is_dir() else None
+            if below is not None:  # its directories would pass for class folders
+                message = f"{root} is not a dataset: the TFRecords are in {below}, open that"
+                raise DatasetNotFoundError(message, path=str(root))
+            refuse_keys(root, keys, "it holds images, not TFRecords")
+            return _look_at_images(root, source, again=again)
+        raise no_records(root)
 
 
 def refuse_keys(root: Location, keys: RecordKeys | None, why: str) -> None:
@@ -323,7 +329,7 @@ def _look_at_images(root: Location, options: SourceOptions, *, again: bool) -> _
         message = f"{root} is a list of URLs, whose images a build downloads, once"
         raise SourceError(f"{message}; run stoker build {root} DATASET and open that", path=str(root))
     if not again:
-        tree.warn(4)  # where `open_dataset` was called
+        tree.warn(5)  # where `open_dataset` was called
     present = {name: rows for name, rows in tree.splits.items() if len(rows)}
     if not present:
         empty = "holds class folders but no image in them" if tree.classes else "names no image"
