@@ -12,6 +12,7 @@ import json
 import os
 import re
 from contextlib import suppress
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from stoker.errors import ConfigError, StorageError
@@ -185,14 +186,11 @@ def _credentials(settings: StoreSettings, options: dict[str, Any]) -> Any:
     profile = settings.get("profile")
     if profile is None and any(os.environ.get(name) for name in _OWN_MEANS):
         return None
-    try:
-        with needs_client("s3", "s3"):
-            import boto3  # noqa: PLC0415 - an extra
-            from obstore.auth.boto3 import Boto3CredentialProvider  # noqa: PLC0415
-    except ConfigError:
-        if profile is not None:
-            raise
+    if profile is None and find_spec("boto3") is None:
         return None
+    with needs_client("s3", "s3"):
+        import boto3  # noqa: PLC0415 - an extra
+        from obstore.auth.boto3 import Boto3CredentialProvider  # noqa: PLC0415
     session = boto3.session.Session()
     if profile is not None:
         if profile not in session.available_profiles:
