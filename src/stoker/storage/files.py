@@ -384,9 +384,9 @@ class _DirectAppending:
 
     def __init__(self, file: int) -> None:
         self._file = file
-        room = np.empty(_DIRECT_BYTES + mmap.PAGESIZE, np.uint8)
-        begin = -room.ctypes.data % mmap.PAGESIZE  # as disks want it
-        self._buffer = room[begin : begin + _DIRECT_BYTES]
+        memory = np.empty(_DIRECT_BYTES + mmap.PAGESIZE, np.uint8)
+        begin = -memory.ctypes.data % mmap.PAGESIZE  # as disks want it
+        self._buffer = memory[begin : begin + _DIRECT_BYTES]
         self._held = 0
         self._is_direct: bool | None = None  # None: not tried yet
 

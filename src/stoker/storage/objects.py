@@ -43,7 +43,7 @@ _SECONDS_OF_A_REQUEST = 60.0  # of gcsfs, for at most `_WHOLE_BYTES`; without a 
 _WHOLE_BYTES = 2**24  # a multiple of 256 KiB, as parts must be
 
 # Credentials that the client finds by itself: keys, a role of a pod or a task, or none at all for a public bucket.
-_OWN_MEANS = (
+_OWN_CREDENTIALS = (
     "AWS_ACCESS_KEY_ID",
     "AWS_WEB_IDENTITY_TOKEN_FILE",
     "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
@@ -184,7 +184,7 @@ def _credentials(settings: StoreSettings, options: dict[str, Any]) -> Any:
         }
         return lambda: keys
     profile = settings.get("profile")
-    if profile is None and any(os.environ.get(name) for name in _OWN_MEANS):
+    if profile is None and any(os.environ.get(name) for name in _OWN_CREDENTIALS):
         return None
     if profile is None and find_spec("boto3") is None:
         return None

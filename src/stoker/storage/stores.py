@@ -88,7 +88,7 @@ def configure(root: str, settings: StoreSettings) -> None:
     stores = _stores.get()
     with stores.lock:
         same = [other for other in stores.opened if scope_of(other) == scope_of(root)]
-        # What never answered was nothing but a slip.
+        # A store that never answered was probably a typing error.
         in_use = any(stores.opened[other].has_answered for other in same) if same else bool(before)
         if in_use and any(before.get(name) != settings.get(name) for name in _WHERE):
             message = f"{root} has another {' or '.join(_WHERE)} in this process"

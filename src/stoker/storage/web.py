@@ -1,10 +1,9 @@
-"""Files on web servers, by ``http(s)://`` URL: many at a time, from many servers, none of which is to be trusted.
+"""Files on web servers, by ``http(s)://`` URL: many at a time, from many servers, none of which is trusted.
 
 Requests are made by one event loop in a thread of its own (`stoker.http_client`); callers are other threads,
-which wait for it. One exchange ends when its time is over however slowly a server sends, and at once when the caller
-stops; no more arrives than the caller allows; a server is not sent more requests at a time than it bears
-(`stoker.storage.retrying.RateLimit`); and errors are told in a few plain words, the same each time, so that they can be
-counted.
+which wait for it. An exchange ends when its time is over, however slowly a server sends, and at once when the caller
+stops. No more bytes are taken than the caller allows. The number of requests at a time to a server is limited
+(`stoker.storage.retrying.RateLimit`). Messages of errors are short and always the same, so that they can be counted.
 """
 
 from __future__ import annotations
@@ -79,18 +78,18 @@ _PAST_THE_END = 416
 _OF_PARTS = frozenset({206, _PAST_THE_END})
 _FIRST_BYTE = (0, 1)
 _AGENT = "stoker"
-_NO_MEANS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS})
+_OUT_OF_RESOURCES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS})
 _NO_NETWORK = frozenset({errno.ENETDOWN, errno.ENETUNREACH})
 
 
 def read_url(url: bytes) -> bytes:
     """Return what a web server sends for a URL.
 
-    It is asked up to three times while it is busy or does not answer. Whatever it does is over within some minutes, and
-    at once when `stop_waiting_when` says so. No more than `MAX_WEB_BYTES` are taken.
+    It is asked up to three times while it is busy or does not answer. This takes a few minutes at most, and ends at
+    once when `stop_waiting_when` says so. No more than `MAX_WEB_BYTES` are taken.
 
     Raises:
-        SourceError: There is nothing to be had under this URL; the message says why, without the URL.
+        SourceError: Nothing can be read from this URL; the message says why, without the URL.
         StorageError: No server can be reached from this machine.
         OSError: This process has run out of files or memory.
         ClosedError: The caller has stopped.
@@ -366,7 +365,7 @@ def _too_long(limit: int) -> StoreError:
 
 
 class RefusedError(StoreError):
-    """A server does not allow a request, or says that it is none: so they answer when a signature has expired."""
+    """A server refuses a request, as servers do when a signature has expired."""
 
 
 class _NoServerError(StoreError):
@@ -386,7 +385,7 @@ _PROBLEMS: tuple[tuple[type[Exception], str, bool], ...] = (
 def _translated(error: Exception, *, by_proxy: bool) -> StoreError | OSError:
     """Return what went wrong in plain words; never the text of another library, which may hold anything."""
     number = error.errno if isinstance(error, OSError) else None
-    if number in _NO_MEANS:
+    if number in _OUT_OF_RESOURCES:
         return OSError(number, os.strerror(number))
     for kind, problem, retry in _PROBLEMS:
         if isinstance(error, kind):
