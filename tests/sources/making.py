@@ -73,11 +73,34 @@ def picture(number: int, kind: str = "JPEG") -> bytes:
     return pictures.encode(Image.fromarray(pixels), format=kind)
 
 
+def write(root: Path, files: Mapping[str, str | bytes]) -> Path:
+    """Write files with what they contain."""
+    for path, contained in files.items():
+        file = root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(contained.encode() if isinstance(contained, str) else contained)
+    return root
+
+
+def listing(source: object, **options: Any) -> Source:
+    return list_source(str(source), SourceOptions(**options))
+
+
+def split_sizes(tree: Source) -> dict[str, int]:
+    return {split: len(rows) for split, rows in tree.splits.items()}
+
+
+def check_refused(source: object, match: str | None = None, **options: Any) -> str:
+    """Check that a source is refused, and return what is said of it."""
+    with pytest.raises(SourceError, match=match) as caught:
+        listing(source, **options)
+    return str(caught.value)
+
+
 def refused(source: Path, **options: Any) -> str:
     """What the command line says of a source that it refuses."""
-    with settings_as_options(), pytest.raises(SourceError) as caught:
-        list_source(str(source), SourceOptions(**options))
-    return str(caught.value)
+    with settings_as_options():
+        return check_refused(source, **options)
 
 
 def write_table(path: Path, rows: Sequence[dict[str, Any]] | Mapping[str, Any]) -> Path:

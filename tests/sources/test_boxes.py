@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sources.making import xml
+from sources.making import check_refused, fill, listing, xml
 from stoker.errors import SourceError
-from stoker.sources import SourceOptions, list_source, read_boxes
+from stoker.sources import list_source, read_boxes
 from stoker.types import Box
 
 if TYPE_CHECKING:
@@ -69,13 +69,6 @@ def test_damaged_annotations_are_named(tmp_path: Path, text: str, message: str) 
     assert caught.value.path == str(tmp_path / "a.xml")
 
 
-def touch(root: Path, *paths: str) -> Path:
-    for path in paths:
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).touch()
-    return root
-
-
 @pytest.mark.parametrize(
     ("annotation", "image"),
     [
@@ -86,22 +79,13 @@ def touch(root: Path, *paths: str) -> Path:
     ],
 )
 def test_annotations_beside_the_images_are_found(tmp_path: Path, annotation: str, image: str) -> None:
-    tree = list_source(str(touch(tmp_path, annotation, image)))
+    tree = list_source(str(fill(tmp_path, annotation, image)))
     assert tree.boxes["train"].locate(b"n01", tree.table.paths[0]) == bytes(tmp_path / annotation)
 
 
 def test_annotations_are_found_in_the_layout_of_ilsvrc_and_where_the_user_says(tmp_path: Path) -> None:
-    touch(
-        tmp_path, "Data/CLS-LOC/train/n01/n01_1.JPEG", "Annotations/CLS-LOC/train/n01/n01_1.xml", "mine/n01/n01_1.xml"
-    )
-    root = str(tmp_path / "Data/CLS-LOC")
-    path = list_source(root).boxes["train"].locate(b"n01", b"train/n01/n01_1.JPEG")
-    assert path == bytes(tmp_path / "Annotations/CLS-LOC/train/n01/n01_1.xml")
-    path = (
-        list_source(root, SourceOptions(boxes=str(tmp_path / "mine")))
-        .boxes["train"]
-        .locate(b"n01", b"train/n01/n01_1.JPEG")
-    )
-    assert path == bytes(tmp_path / "mine/n01/n01_1.xml")
-    with pytest.raises(SourceError, match="boxes"):
-        list_source(root, SourceOptions(boxes=str(tmp_path / "nowhere")))
+    root, found = tmp_path / "Data/CLS-LOC", "Annotations/CLS-LOC/train/n01/n01_1.xml"
+    fill(tmp_path, "Data/CLS-LOC/train/n01/n01_1.JPEG", found, "mine/n01/n01_1.xml")
+    for tree, path in ((listing(root), found), (listing(root, boxes=str(tmp_path / "mine")), "mine/n01/n01_1.xml")):
+        assert tree.boxes["train"].locate(b"n01", b"train/n01/n01_1.JPEG") == bytes(tmp_path / path)
+    check_refused(root, match="boxes", boxes=str(tmp_path / "nowhere"))

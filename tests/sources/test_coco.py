@@ -13,7 +13,7 @@ from PIL import Image
 from pycocotools.coco import COCO
 
 import stoker
-from sources.making import fill
+from sources.making import check_refused, fill
 from stoker import fields
 from stoker.cli.main import main
 from stoker.errors import SourceError, TooManyRejectsError
@@ -261,8 +261,7 @@ def test_every_folder_that_images_may_lie_in_is_named(tmp_path: Path) -> None:
     path = write(tmp_path / "annotations/instances_val2017.json", annotations())
     names = ("/val2017", "/images/val2017", "/images", "/annotations", "/annotations/images", "")
     folders = ", ".join(f"{tmp_path}{name}" for name in names)
-    with pytest.raises(SourceError, match=re.escape(f"such as b.png, are in none of {folders}; give the folder")):
-        list_source(str(path))
+    check_refused(path, match=re.escape(f"such as b.png, are in none of {folders}; give the folder"))
 
 
 def test_images_may_be_missing_from_the_first_on(tmp_path: Path) -> None:
@@ -282,13 +281,11 @@ def test_a_folder_of_coco_is_no_folder_of_classes(tmp_path: Path) -> None:
     assert list(list_source(str(root)).splits) == ["validation"]
     other = write(root / "annotations/instances_val.json", annotations())
     message = f"several COCO files, which are in no folders of classes; give one file: {root}/annotations/captions_val"
-    with pytest.raises(SourceError, match=re.escape(message)):
-        list_source(str(root))
+    check_refused(root, match=re.escape(message))
     write(path, "[]")
     other.unlink()
     path.with_name("captions_val2017.json").unlink()
-    with pytest.raises(SourceError, match="whose names are no classes"):
-        list_source(str(root))
+    check_refused(root, match="whose names are no classes")
     classes = tmp_path / "classes"
     fill(classes, "train/cat/1.png", "val/cat/2.png")
     write(classes / "annotations/instances_train.json", annotations())

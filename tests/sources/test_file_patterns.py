@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 import stoker
-from sources.making import fill, listed
+from sources.making import check_refused, fill, listed
 from stoker.cli.main import main
-from stoker.errors import DatasetNotFoundError, LabelWarning, SourceError
+from stoker.errors import DatasetNotFoundError, LabelWarning
 from stoker.sources import list_source
 
 if TYPE_CHECKING:
@@ -85,7 +85,6 @@ def test_commands_take_patterns_in_quotes_and_say_what_a_shell_does_without(
 )
 def test_what_is_no_pattern_of_images_is_refused(pattern: str, problem: str, tmp_path: Path) -> None:
     fill(tmp_path, "images/1.jpg", "masks/2.png", "clip.mp4")
-    with pytest.raises(SourceError, match=problem):
-        list_source(f"{tmp_path}/{pattern}")
+    check_refused(f"{tmp_path}/{pattern}", match=problem)
     with pytest.raises(DatasetNotFoundError):
         stoker.open(f"{tmp_path}/{pattern}")

@@ -10,10 +10,10 @@ import pytest
 from PIL import Image
 
 import stoker
-from sources.making import fill, listed
+from sources.making import check_refused, fill, listed
 from stoker.cli.main import main
 from stoker.config import settings_as_options
-from stoker.errors import LabelWarning, SourceError
+from stoker.errors import LabelWarning
 from stoker.sources import SourceOptions, list_source
 
 if TYPE_CHECKING:
@@ -127,8 +127,7 @@ def test_folders_of_dates_and_of_cameras_are_no_classes(files: tuple[str, ...], 
     ],
 )
 def test_what_is_none_is_refused(files: tuple[str, ...], problem: str, tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match=problem):
-        list_source(str(fill(tmp_path, *files)))
+    check_refused(fill(tmp_path, *files), match=problem)
 
 
 def test_a_dataset_that_is_built_among_the_images_is_none_of_them(photos: Path) -> None:

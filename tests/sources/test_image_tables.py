@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import stoker
-from sources.making import fill, refused
+from sources.making import fill, refused, split_sizes
 from stoker import fields
 from stoker.sources import SourceOptions, list_source
 
@@ -151,7 +151,7 @@ def test_splits_of_a_column_and_of_tables(six: Path) -> None:
     splits = ["train", "val", "train", "test", "Train", "valid"]
     write(six / "t.csv", {"id": IDS, "kind": list("abaabb"), "subset": splits})
     tree = list_source(str(six))
-    assert {split: len(rows) for split, rows in tree.splits.items()} == {"train": 3, "validation": 2, "test": 1}
+    assert split_sizes(tree) == {"train": 3, "validation": 2, "test": 1}
     assert (listed(tree), tree.fields) == (AT, {})
     write(six / "t.csv", {"id": IDS, "kind": list("abaabb"), "mine": splits})
     assert len(list_source(str(six), SourceOptions(label_column="kind", split_column="mine")).splits) == 3
@@ -160,7 +160,7 @@ def test_splits_of_a_column_and_of_tables(six: Path) -> None:
     write(six / "val.csv", {"id": IDS[3:5], "kind": list("ab")})
     write(six / "test.csv", {"id": IDS[5:]})
     tree = list_source(str(six))
-    assert {split: len(rows) for split, rows in tree.splits.items()} == {"train": 3, "validation": 2, "test": 1}
+    assert split_sizes(tree) == {"train": 3, "validation": 2, "test": 1}
     assert listed(tree) == AT | {"photos/005.jpg": None}
 
 
@@ -237,7 +237,7 @@ def test_tables_of_splits_belong_together_by_the_other_words_of_their_names(name
             columns = {"id": IDS[half], "label": [*"abaabb"][half]}
             write(six / f"{split}{'_' * bool(name)}{name}.csv", columns)
     tree = list_source(str(six))
-    assert {split: len(rows) for split, rows in tree.splits.items()} == {"train": 3, "validation": 3}
+    assert split_sizes(tree) == {"train": 3, "validation": 3}
     assert listed(tree) == AT
     assert len([text for text in tree.warnings if "not read, though they name the images" in text]) == 1
 

@@ -15,9 +15,9 @@ import pytest
 from PIL import Image
 
 import stoker
-from sources.making import fill, listed, write_table
+from sources.making import check_refused, fill, listed, split_sizes, write_table
 from stoker import fields
-from stoker.errors import SourceError, SourceWarning, TooManyRejectsError
+from stoker.errors import SourceWarning, TooManyRejectsError
 from stoker.sources import SourceOptions, list_source
 
 if TYPE_CHECKING:
@@ -69,12 +69,6 @@ NAN = fields.Float.missing
 def values(tree: Source, split: str = "train") -> dict[str, Any]:
     """The extra fields of each item by its path, as they are loaded."""
     return {item.key: tree.load(item, split).fields for item in (tree.table[row] for row in tree.splits[split])}
-
-
-def refused(root: Path) -> str:
-    with pytest.raises(SourceError) as caught:
-        list_source(str(root))
-    return str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["metadata.csv", "metadata.tsv", "metadata.jsonl", "metadata.parquet"])
@@ -251,7 +245,7 @@ def test_one_table_may_name_the_images_of_all_splits(tmp_path: Path) -> None:
         rows = [{"file_name": names[at].partition("/")[2], "n": at} for at in numbers]
         write_table(tmp_path / "each" / split / "metadata.csv", rows)
     whole, each = list_source(str(tmp_path / "one")), list_source(str(tmp_path / "each"))
-    assert {split: len(rows) for split, rows in whole.splits.items()} == {"train": 2, "validation": 1, "test": 1}
+    assert split_sizes(whole) == {"train": 2, "validation": 1, "test": 1}
     assert whole.fingerprint() == each.fingerprint()
     assert values(whole, "validation") == values(each, "validation") == {"val/3.png": {"n": 2}}
 
@@ -353,7 +347,7 @@ def test_damaged_tables_are_refused_with_their_line(tmp_path: Path, name: str, t
     fill(tmp_path, "1.png", "2.png")
     path = tmp_path / f"metadata.{name}"
     path.write_bytes(text.encode("latin-1") if "\xff" in text else text.encode())
-    assert re.search(message.format(re.escape(str(path))), refused(tmp_path))
+    check_refused(tmp_path, match=message.format(re.escape(str(path))))
 
 
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl"])
@@ -362,13 +356,13 @@ def test_a_line_without_an_end_takes_no_more_memory_than_the_longest_may(tmp_pat
     with (tmp_path / f"metadata.{suffix}").open("wb") as file:
         file.write(b"file_name,a\n1.png,")
         file.truncate(2**30)
-    assert re.search(r"line [12] (is longer than|of)", refused(tmp_path))
+    check_refused(tmp_path, match=r"line [12] (is longer than|of)")
 
 
 def test_a_quote_that_is_never_closed_takes_no_more_memory_than_the_longest_row(tmp_path: Path) -> None:
     fill(tmp_path, "1.png")
     (tmp_path / "metadata.csv").write_text('file_name,a\n1.png,"' + 'x""\n' * 2**18)
-    assert re.search(r"line 2 of .*field larger than field limit", refused(tmp_path))
+    check_refused(tmp_path, match=r"line 2 of .*field larger than field limit")
 
 
 def test_a_row_is_bounded_though_a_program_lets_cells_be_longer(tmp_path: Path) -> None:
@@ -377,7 +371,7 @@ def test_a_row_is_bounded_though_a_program_lets_cells_be_longer(tmp_path: Path) 
     (tmp_path / "metadata.csv").write_bytes(b'file_name,a\n1.png,"' + line * 260)
     usual = csv.field_size_limit(2**30)
     try:
-        assert re.search(r"metadata.csv: its row has more than 16777216 bytes", refused(tmp_path))
+        check_refused(tmp_path, match=r"metadata.csv: its row has more than 16777216 bytes")
     finally:
         csv.field_size_limit(usual)
 
@@ -387,14 +381,12 @@ def test_tables_that_do_not_go_together_are_refused(tmp_path: Path) -> None:
     fill(tmp_path / "a", "1.png")
     write_table(tmp_path / "a/metadata.csv", rows)
     write_table(tmp_path / "a/metadata.jsonl", rows)
-    assert "metadata files that do not go together" in refused(tmp_path / "a")
+    assert "metadata files that do not go together" in check_refused(tmp_path / "a")
     fill(tmp_path / "b", "train/1.png", "test/1.png")
     write_table(tmp_path / "b/train/metadata.csv", rows)
-    assert re.search(r"b/train/metadata.csv .* but .*b/test holds none", refused(tmp_path / "b"))
+    check_refused(tmp_path / "b", match=r"b/train/metadata.csv .* but .*b/test holds none")
     write_table(tmp_path / "b/test/metadata.csv", [{"file_name": "1.png", "m": 1}])
-    assert re.search(
-        r"b/test/metadata.csv has no column|b/train/metadata.csv has no column 'm'", refused(tmp_path / "b")
-    )
+    check_refused(tmp_path / "b", match=r"b/test/metadata.csv has no column|b/train/metadata.csv has no column 'm'")
 
 
 def test_columns_without_a_name_or_a_value_are_reported(tmp_path: Path) -> None:
@@ -456,9 +448,9 @@ def test_parquet_has_values_of_types(tmp_path: Path) -> None:
 def test_parquet_that_is_no_table_of_images_is_refused(tmp_path: Path, columns: dict[str, Any], message: str) -> None:
     fill(tmp_path, "1.jpg")
     pd.DataFrame({"file_name": ["1.jpg"], **columns}).to_parquet(tmp_path / "metadata.parquet", index=False)
-    assert re.search(message, refused(tmp_path))
+    check_refused(tmp_path, match=message)
     (tmp_path / "metadata.parquet").write_bytes(b"PAR1" + bytes(8) + b"PAR1")
-    assert re.search(r"the footer of .*metadata\.parquet is damaged", refused(tmp_path))
+    check_refused(tmp_path, match=r"the footer of .*metadata\.parquet is damaged")
 
 
 # Classes in a column of another name
@@ -497,7 +489,7 @@ def test_the_only_column_of_classes_is_taken_and_reported(
 def test_several_columns_of_classes_are_refused_with_the_line_that_chooses(tmp_path: Path, name: str) -> None:
     columns: dict[str, list[Any]] = {"classy": [7, 8], "class": ["dog", "cat"], "class_id": [0, 1], "x": [1.5, 2]}
     root = write_classes(tmp_path / "with blank", columns, name)
-    message = refused(root)
+    message = check_refused(root)
     assert message.endswith(
         "nothing is called 'label', and the classes may be 'class' or 'class_id'; give label_column='class'"
     )
@@ -527,7 +519,7 @@ def test_columns_without_values_of_classes_stay_fields_and_are_named(tmp_path: P
 def test_columns_that_differ_from_the_folders_are_refused(tmp_path: Path) -> None:
     columns = {"file_name": ["a/1.png", "b/2.png"], "class": ["cat", "dog"], "n": [1, 2]}
     root = write_classes(tmp_path, columns)
-    message = refused(root)
+    message = check_refused(root)
     assert message.endswith(
         "the classes may be column 'class' or the folders, such as that of a/1.png; give label_column='class', or "
         "label_column='none' for the folders"

@@ -12,8 +12,7 @@ import pytest
 
 import stoker
 from sources.layouts import pets
-from sources.making import fill
-from stoker.errors import SourceError
+from sources.making import check_refused, fill, split_sizes
 from stoker.sources import list_source
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ def masks(root: Path) -> Path:
 def test_a_list_names_images_by_any_end_of_their_paths(line: str, tmp_path: Path) -> None:
     with_masks = list_source(str(lists(masks(tmp_path / "masks"), line)))
     assert names_of(with_masks) == WANTED
-    assert {name: len(rows) for name, rows in with_masks.splits.items()} == {"train": 8, "validation": 2, "test": 2}
+    assert split_sizes(with_masks) == {"train": 8, "validation": 2, "test": 2}
     rest = [message for message in with_masks.warnings if message.startswith("what follows the names in ")]
     assert len(rest) == (3 if " " in line or "," in line else 0)
     bare = list_source(str(lists(fill(tmp_path / "bare", *(f"images/{name}" for name in NAMES)), line)))
@@ -161,14 +160,12 @@ def test_trainval_is_both_or_train_without_validation(tmp_path: Path) -> None:
 
 def test_an_image_of_two_splits_and_a_line_of_two_images_are_refused(tmp_path: Path) -> None:
     root = lists(masks(tmp_path), train=range(10), test=range(8, 12))
-    with pytest.raises(SourceError) as caught:
-        list_source(str(root))
+    message = check_refused(root)
     wanted = f"images/8.jpg is in the lists of two splits, in line 9 of {root}/train.txt and in line 1 of"
-    assert str(caught.value) == f"{wanted} {root}/test.txt; delete one of them"
+    assert message == f"{wanted} {root}/test.txt; delete one of them"
     classes = fill(tmp_path / "classes", *(f"{name}/{number}.jpg" for name in "ab" for number in range(4)))
     lists(classes, train=range(3), test=range(3, 4))
-    with pytest.raises(SourceError, match=r"line 1 of .*train.txt names both a/0.jpg and b/0.jpg; write the path"):
-        list_source(str(classes))
+    check_refused(classes, match=r"line 1 of .*train.txt names both a/0.jpg and b/0.jpg; write the path")
     write(classes / "train.txt", ["a/0.jpg", "b/1"])
     write(classes / "test.txt", ["b/2.jpg"])
     tree = list_source(str(classes))
@@ -179,7 +176,7 @@ def test_an_image_of_two_splits_and_a_line_of_two_images_are_refused(tmp_path: P
 def test_a_list_is_found_beside_very_many_images(tmp_path: Path) -> None:
     fill(tmp_path, *(f"{number}.jpg" for number in range(3000)))
     lists(tmp_path, train=range(2000), test=range(2000, 3000))
-    assert {split: len(rows) for split, rows in list_source(str(tmp_path)).splits.items()} == {
+    assert split_sizes(list_source(str(tmp_path))) == {
         "train": 2000,
         "test": 1000,
     }

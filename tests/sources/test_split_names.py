@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import stoker
-from sources.making import fill, tar_bytes
-from stoker.errors import SourceError
+from sources.making import check_refused, fill, split_sizes, tar_bytes
 from stoker.format import parse_shard_name
 from stoker.sources import list_source
 
@@ -71,7 +70,7 @@ def tar_of_splits(root: Path, name: str) -> Path:
 )
 def test_names_of_validation_beside_train(make: Callable[[Path, str], Path], name: str, tmp_path: Path) -> None:
     tree = list_source(str(make(tmp_path, name)))
-    assert {split: len(rows) for split, rows in tree.splits.items()} == SPLITS
+    assert split_sizes(tree) == SPLITS
     assert not any("not used" in warning for warning in tree.warnings)
 
 
@@ -85,7 +84,7 @@ def test_names_in_other_letters(make: Callable[[Path, str], Path], names: tuple[
         (tmp_path / old).rename(tmp_path / new)
     tree = list_source(str(tmp_path))
     assert (tree.classes, len(tree.warnings)) == (known.classes, len(known.warnings))
-    assert {split: len(rows) for split, rows in tree.splits.items()} == SPLITS
+    assert split_sizes(tree) == SPLITS
     assert len(list_source(str(tmp_path / names[0])).splits["train"]) == 2
 
 
@@ -101,16 +100,14 @@ def test_two_names_of_validation_are_refused(make: Callable[[Path, str], Path], 
         (tmp_path / "dev/0.tar").write_bytes((tmp_path / "valid/0.tar").read_bytes())
     else:
         fill(tmp_path, "dev/cat/5.jpg")
-    with pytest.raises(SourceError, match="holds both dev/ and valid/; keep one of them"):
-        list_source(str(tmp_path))
+    check_refused(tmp_path, match="holds both dev/ and valid/; keep one of them")
 
 
 def test_two_tables_of_validation_are_refused(tmp_path: Path) -> None:
     metadata_in_splits(tmp_path, "valid")
     fill(tmp_path, "val/cat/5.jpg")
     (tmp_path / "val/metadata.csv").write_text("file_name,label\ncat/5.jpg,0\n")
-    with pytest.raises(SourceError, match=r"val/metadata\.csv and .*valid/metadata\.csv"):
-        list_source(str(tmp_path))
+    check_refused(tmp_path, match=r"val/metadata\.csv and .*valid/metadata\.csv")
 
 
 @pytest.mark.parametrize("name", ["val", "valid", "dev"])

@@ -11,7 +11,7 @@ from PIL import Image
 
 import stoker
 from sources.layouts import darknet
-from sources.making import refused
+from sources.making import refused, split_sizes
 from stoker.errors import SourceError
 from stoker.sources import SourceOptions, list_source
 from stoker.sources.tables import table_rows
@@ -117,7 +117,7 @@ def test_each_text_of_fgvc_aircraft_is_what_torchvision_reads(tmp_path: Path) ->
     for path in [*root.glob("images_manufacturer_*"), root / "images_box.txt"]:
         path.unlink()
     tree = list_source(str(root))  # the splits of one level
-    assert {split: len(rows) for split, rows in tree.splits.items()} == {"train": 8, "validation": 8, "test": 8}
+    assert split_sizes(tree) == {"train": 8, "validation": 8, "test": 8}
 
 
 @pytest.mark.usefixtures("torchvision")
@@ -307,7 +307,7 @@ def test_darknet_reads_its_own_paths(source: str, tmp_path: Path) -> None:
     (tmp_path / "data/test.txt").write_text("data/obj/3.jpg\n")
     assert boxes_of(tmp_path / source) == {"1.jpg": [], "2.jpg": [("dog", 0.375)], "3.jpg": []}
     tree = list_source(str(tmp_path / source))
-    assert {split: len(rows) for split, rows in tree.splits.items()} == {"train": 2, "validation": 1}
+    assert split_sizes(tree) == {"train": 2, "validation": 1}
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from PIL import Image
 import stoker
 from builder.trees import contents
 from reference import pictures
-from sources.making import write_table
+from sources.making import check_refused, write_table
 from sources.photo_server import REASONS, serving
 from stoker import fields
 from stoker.builder import convert
@@ -157,12 +157,14 @@ def test_classes_in_a_column_of_another_name(tmp_path: Path) -> None:
     assert (tree.classes, [*tree.fields]) == ((b"a", b"b"), [*laion])
     assert tree.warnings == (f"{path}: nothing is called 'label'; the classes are 'category'",)
     path = write_list(tmp_path / "two.csv", [{**row, "category": 1, "class": 2} for row in rows])
-    with pytest.raises(SourceError, match="the classes may be 'category' or 'class'; give label_column='category'"):
-        list_source(str(path))
+    check_refused(path, match="the classes may be 'category' or 'class'; give label_column='category'")
     assert list_source(str(path), SourceOptions(label_column="category")).classes == (b"0", b"1")
     marks = [{"url": f"https://a.example/{at}.jpg", "x": at < 1001, "y": 0} for at in range(1002)]
-    with pytest.raises(SourceError, match=r"line 1003 of .*none has a 1, and in the first rows one has"):
-        list_source(str(write_list(tmp_path / "marks.csv", marks)), SourceOptions(label_column="x,y"))
+    check_refused(
+        write_list(tmp_path / "marks.csv", marks),
+        match=r"line 1003 of .*none has a 1, and in the first rows one has",
+        label_column="x,y",
+    )
 
 
 @pytest.mark.parametrize("labels", [[2, 0, -1], ["2", "0", "-1"], [2.0, 0.0, None]])
@@ -229,11 +231,9 @@ def test_parquet_with_images_is_no_list(tmp_path: Path) -> None:
     pd.DataFrame({"url": ["http://a.example/1.jpg"], "image": [image]}).to_parquet(path)
     assert list_source(str(path)).latency == "disk"
     pd.DataFrame({"url": ["http://a.example/1.jpg"], "more": [[{"a": b"x"}]]}).to_parquet(path)
-    with pytest.raises(SourceError, match=r"row 0 of .*: its column 'more' has bytes"):
-        list_source(str(path))
+    check_refused(path, match=r"row 0 of .*: its column 'more' has bytes")
     path.write_bytes(path.read_bytes()[:-30])
-    with pytest.raises(SourceError, match=r"images.parquet does not end as Parquet does"):
-        list_source(str(path))
+    check_refused(path, match=r"images.parquet does not end as Parquet does")
 
 
 @pytest.mark.parametrize(
@@ -251,8 +251,7 @@ def test_parquet_with_images_is_no_list(tmp_path: Path) -> None:
 )
 def test_damaged_lists_are_refused(tmp_path: Path, name: str, content: str, message: str) -> None:
     (tmp_path / name).write_text(content)
-    with pytest.raises(SourceError, match=message):
-        list_source(str(tmp_path / name))
+    check_refused(tmp_path / name, match=message)
 
 
 def test_what_has_no_effect_is_refused(tmp_path: Path) -> None:
@@ -285,15 +284,13 @@ def test_lists_in_a_folder_are_one(tmp_path: Path, server: PhotoServer) -> None:
         assert items(tree).keys() == items(whole).keys()
         assert name != "part.csv" or tree.fingerprint() == whole.fingerprint()
     (tmp_path / "part.csv/9.txt").write_text("http://a.example/1.jpg")
-    with pytest.raises(SourceError, match="holds no class folder"):
-        list_source(str(tmp_path / "part.csv"))
+    check_refused(tmp_path / "part.csv", match="holds no class folder")
 
 
 def test_lists_of_a_folder_that_differ_are_refused(tmp_path: Path) -> None:
     write_list(tmp_path / "1.csv", [{"url": "http://a.example/1.jpg"}])
     write_list(tmp_path / "2.csv", [{"URL": "http://a.example/2.jpg"}])
-    with pytest.raises(SourceError, match=r"2.csv does not call the column of its URLs as .*1.csv does"):
-        list_source(str(tmp_path))
+    check_refused(tmp_path, match=r"2.csv does not call the column of its URLs as .*1.csv does")
 
 
 # What is built.
