@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stoker.builder.destination import write_tfds_metadata
+from stoker.builder.companions import write_tfds_metadata
 from stoker.format.manifest import Shard, Split
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The directory of a dataset: whether it may be built in, what is there already, and files for other systems."""
+"""The directory of a dataset: whether it may be built in, and what is there already."""
 
 from __future__ import annotations
 
@@ -7,17 +7,15 @@ import os
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from stoker.builder.companions import TFDS_NAMES
 from stoker.builder.plan import fields_record
 from stoker.config import check_range, format_some
 from stoker.errors import ConfigError, DestinationError, ManifestError
 from stoker.format import (
-    BACKGROUND,
     LABELS_NAME,
     MANIFEST_NAME,
     MAX_SHARDS,
     REJECTS_NAME,
-    SIZES_NAME,
-    ListedFile,
     ShardNaming,
     check_listed,
     is_unfinished,
@@ -25,32 +23,21 @@ from stoker.format import (
     read_journal,
     read_manifest,
     sizes_path,
-    write_listed,
 )
 from stoker.sources import SPLITS
 from stoker.storage import TEMPORARY_MARK, check_directory, location, stoppable_pool, sync_directory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
-    from stoker.format import Journal, Manifest, Shard, ShardResult, Split
-    from stoker.storage import FileInfo, Location, LocationLike
+    from stoker.format import Journal, Manifest, Shard, ShardResult
+    from stoker.storage import FileInfo, Location
     from stoker.types import Compression
 
 
 _REMOVED_AT_ONCE = 32
 NOT_NOTED = 8
 """More shards than those may be complete of which the journal of a build does not know yet."""
-_SIZES = (("train", "train"), ("val", "validation"), ("test", "test"))
-
-_TFDS_FEATURES_NAME = "features.json"
-_TFDS_INFO_NAME = "dataset_info.json"
-_LABEL_NAMES_NAME = "label.labels.txt"
-_TFDS_NAMES = (_TFDS_FEATURES_NAME, _TFDS_INFO_NAME, _LABEL_NAMES_NAME)
-"""TFDS looks for the names of a ``ClassLabel`` in a file called by its key."""
-
-_TFDS_VERSION = "1.0.0"
-_TFDS_CLASSES = "tensorflow_datasets.core.features."
 
 
 def check_destination(destination: Location, *sources: str | None) -> None:
@@ -161,7 +148,7 @@ def remove_dataset(destination: Location, journal: Journal, settings: dict[str, 
         names += [shard.name for split in manifest.splits.values() for shard in split.shards]
         presets.add(manifest.schema.preset)
     names += [new_index_name(name) for name in names] + [LABELS_NAME, REJECTS_NAME]
-    names += _TFDS_NAMES if "tfds" in presets else ()
+    names += TFDS_NAMES if "tfds" in presets else ()
     contents = destination.snapshot()
     files = [destination / name for name in dict.fromkeys(names) if contents(name) is not None]
     files += [sizes_path(destination)] if "tiny-imagenet" in presets else []
@@ -229,88 +216,3 @@ def _refuse_other(destination: Location, what: str, there: dict[str, Any], wante
 
 def _shown(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
-
-
-def write_companions(directory: Location, manifest: Manifest, classes: Sequence[bytes]) -> dict[str, ListedFile]:
-    """Write what the preset of a dataset asks for: TFDS's two JSON files, or the Hops notebook's ``sizes.txt``.
-
-    What the manifest says about each file is returned.
-    """
-    if manifest.schema.preset == "tiny-imagenet":
-        lines = [f"{word},{manifest.splits[split].records}" for word, split in _SIZES if split in manifest.splits]
-        return {SIZES_NAME: write_listed(sizes_path(directory), "\n".join(lines).encode())}
-    if manifest.schema.preset == "tfds" and manifest.shard_names.startswith("tfds:"):
-        return write_tfds_metadata(
-            directory,
-            name=manifest.shard_names.partition(":")[2],
-            splits=manifest.splits,
-            class_names=[BACKGROUND] * manifest.schema.label_base + [os.fsdecode(name) for name in classes],
-        )
-    return {}
-
-
-def write_tfds_metadata(
-    directory: LocationLike, *, name: str, splits: Mapping[str, Split], class_names: Sequence[str]
-) -> dict[str, ListedFile]:
-    r"""Write ``features.json``, ``dataset_info.json`` and the names of the labels, each atomically.
-
-    The records have the keys of preset ``tfds`` and lie in shards called ``NAME-SPLIT.tfrecord-00000-of-00008``. The
-    three files are the JSON form of TFDS's own protocol buffers and hold no dates: the same arguments give the same
-    bytes. They are written for TFDS 4.0 or newer, which checks neither the name nor the version. What the manifest says
-    about each is returned.
-
-    TFDS reads the names as UTF-8 lines, strips them and passes over blank ones. Bytes of a name that are not UTF-8,
-    surrogate escapes in ``class_names``, are written as an escape (``\udcff``); and where stripping would make two
-    names one, or none, no names are written at all: the classes then have numbers only, which is better than wrong
-    names.
-    """
-    folder = location(directory)
-    names = [text.encode("utf-8", "backslashreplace") for text in class_names]
-    seen = {text.decode().strip() for text in names}
-    contents = {
-        _TFDS_FEATURES_NAME: _tfds_json(_tfds_features(len(names))),
-        _TFDS_INFO_NAME: _tfds_json(_tfds_info(name, splits)),
-    }
-    if names and "" not in seen and len(seen) == len(names):
-        contents[_LABEL_NAMES_NAME] = b"".join(text + b"\n" for text in names)
-    else:
-        (folder / _LABEL_NAMES_NAME).unlink(missing_ok=True)
-    return {file: write_listed(folder / file, content) for file, content in contents.items()}
-
-
-def _tfds_features(classes: int) -> dict[str, Any]:
-    """Return the three keys of preset ``tfds``; 64-bit integers are strings in the JSON of protocol buffers."""
-    # Without the format TFDS looks at the bytes of each image, which are JPEG or PNG.
-    image = {"dtype": "uint8", "encodingFormat": "", "shape": {"dimensions": ["-1", "-1", "3"]}}
-    features = {
-        "file_name": {"pythonClassName": _TFDS_CLASSES + "text_feature.Text", "text": {}},
-        "image": {"pythonClassName": _TFDS_CLASSES + "image_feature.Image", "image": image},
-        "label": {
-            "pythonClassName": _TFDS_CLASSES + "class_label_feature.ClassLabel",
-            "classLabel": {"numClasses": str(classes)},
-        },
-    }
-    return {"pythonClassName": _TFDS_CLASSES + "features_dict.FeaturesDict", "featuresDict": {"features": features}}
-
-
-def _tfds_info(name: str, splits: Mapping[str, Split]) -> dict[str, Any]:
-    """Return the splits, and what ``as_supervised=True`` yields; ``numBytes`` is the size of the files."""
-    return {
-        "name": name,
-        "version": _TFDS_VERSION,
-        "fileFormat": "tfrecord",
-        "splits": [
-            {
-                "name": split,
-                "filepathTemplate": "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}",
-                "numBytes": str(content.size_bytes),
-                "shardLengths": [str(shard.records) for shard in content.shards],
-            }
-            for split, content in splits.items()
-        ],
-        "supervisedKeys": {"tuple": {"items": [{"featureKey": "image"}, {"featureKey": "label"}]}},
-    }
-
-
-def _tfds_json(content: Mapping[str, Any]) -> bytes:
-    return json.dumps(content, indent=2, sort_keys=True).encode() + b"\n"

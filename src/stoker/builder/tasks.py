@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stoker.builder.companions import describe_build, rejects_of
 from stoker.builder.convert import ItemConverter
 from stoker.builder.destination import NOT_NOTED, check_destination
 from stoker.builder.estimate import ExpectedSize, sample_records, sampled, split_of
 from stoker.builder.local import LocalEngine
 from stoker.builder.parts import NO_PART
 from stoker.builder.plan import Plan, ShardJob, SplitPlan, make_plan, plan_settings
-from stoker.builder.report import BuildReport, PartReport, build_report, describe_build, rejects_of
+from stoker.builder.report import BuildReport, PartReport, build_report
 from stoker.builder.writing import Task, write
 from stoker.config import option
 from stoker.errors import ConfigError, DestinationError, SourceWarning

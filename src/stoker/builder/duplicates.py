@@ -1,0 +1,72 @@
+"""Equal files that a build leaves out, found before it is planned.
+
+Which of them stays depends on the order of the listing alone, so that the build has the same bytes whatever makes it.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from stoker.builder.convert import ITEM_ERRORS, is_item_error, request_threads
+from stoker.config import option
+from stoker.errors import ConfigError
+from stoker.format import ItemReject
+from stoker.progress import Tally
+from stoker.sources import SPLITS, image_digest
+from stoker.storage import stoppable_pool
+
+if TYPE_CHECKING:
+    from stoker.builder.settings import DropDuplicates
+    from stoker.sources import Source
+    from stoker.types import Progress
+
+
+_DIGESTS_AT_ONCE = 256
+
+
+def duplicates_to_drop(
+    tree: Source, how: DropDuplicates | None, threads: int, progress: Progress | None
+) -> dict[int, ItemReject]:
+    """Return the items to leave out, by their rows, each with the reason; every image is read once.
+
+    Of equal files in a split the first stays. With ``across-splits``, of those in several the one in test, or else in
+    validation: what is measured on stays, and what is trained on goes.
+
+    Raises:
+        ConfigError: The images are on web servers, which may send others the next time.
+    """
+    if how is None:
+        return {}
+    if tree.latency == "web":
+        message = f"{option('drop_duplicates')} would download every image of {tree.root} twice"
+        raise ConfigError(f"{message}; build without it, and then from the dataset")
+    ordered = [name for name in reversed(SPLITS) if name in tree.splits]
+    dropped: dict[int, ItemReject] = {}
+    stays: dict[bytes, int] = {}
+    tally = Tally(len(tree.table), progress)
+    for split in ordered:
+        if how == "within":
+            stays = {}
+        rows = tree.splits[split]
+        with stoppable_pool(request_threads(tree, threads), "stoker-digest", only_reads=True) as pool:
+            for first in range(0, len(rows), _DIGESTS_AT_ONCE):
+                some = rows[first : first + _DIGESTS_AT_ONCE].tolist()
+                for row, known in zip(some, pool.map(partial(_digest, tree, split), some), strict=True):
+                    # The build says what is wrong with an item that has no digest.
+                    other = row if known is None else stays.setdefault(known, row)
+                    if other != row:
+                        item = tree.table[row]
+                        reason = f"its file is equal to {tree.table[other].key}, which is in the dataset"
+                        dropped[row] = ItemReject(item.key, item.label, reason)
+                    tally.advanced(1, 0, other != row)
+    return dropped
+
+
+def _digest(tree: Source, split: str, row: int) -> bytes | None:
+    try:
+        return image_digest(tree.load(tree.table[row], split).data)
+    except ITEM_ERRORS as error:
+        if isinstance(error, OSError) and not is_item_error(error, tree.root):
+            raise
+        return None
