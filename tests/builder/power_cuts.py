@@ -1,9 +1,11 @@
-"""Run by a test: cuts the power at every step of a build, and checks what a build on what is left comes to.
+"""Run by a test: kills a build or cuts its power at every step, and checks what a build on what is left comes to.
 
 What a disk holds after a power cut is worked out from the calls of a real build: of a file, what it held when it was
 last brought to the disk (``fsync``); of a directory, the names that it had when that was. What was not brought to the
-disk may be there or not. So each moment is tried three ways:
+disk may be there or not. After a kill, all is there. So each moment is tried four ways:
 
+killed
+    All names and bytes are there.
 behind
     All names and bytes that were not brought to the disk are lost.
 ahead
@@ -31,7 +33,7 @@ Disk = dict[str, bytes | None]
 """Content of each file by its path below the root; None for a directory."""
 
 STEPS = frozenset({"open", "os.rename", "os.remove", "os.truncate", "os.mkdir"})
-MODES = ("behind", "ahead", "torn")
+MODES = ("killed", "behind", "ahead", "torn")
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ class Recorder:
         self._cut("synchronised")
 
     def _cut(self, why: str) -> None:
-        """Note what the disk may hold if the power goes now."""
+        """Note what the disk may hold if it ends now."""
         with self._lock:
             self._looking.now = True
             for mode in MODES:
@@ -127,6 +129,8 @@ class Recorder:
 
     def _left(self, number: int, entry: Entry, mode: str) -> bytes:
         safe, now = self._bytes.get(number, b""), entry.content()
+        if mode == "killed":
+            return now
         if mode == "behind" or now == safe:
             return safe
         return now[: (len(safe) + len(now) + 1) // 2] if mode == "torn" else now[: len(safe)]
@@ -159,6 +163,10 @@ def main() -> None:
         root = work / str(number)
         write_disk(root, disk)
         assert "new/dataset/manifest.json" not in disk or whole.items() <= disk.items(), moment
+        final = {name: content for name, content in disk.items() if not name.endswith("build.journal")}
+        assert {name: content for name, content in final.items() if ".tmp-" not in name}.items() <= whole.items(), (
+            moment
+        )
         build(settings, root / "new" / "dataset")
         assert files(root) == whole, moment
         shutil.rmtree(root)

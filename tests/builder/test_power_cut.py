@@ -1,4 +1,4 @@
-"""The power goes at any moment: what is left can be gone on with, and what was finished is finished."""
+"""A build is killed, or the power goes, at any moment: what is left can be gone on with, what was finished is."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PROGRAM = Path(__file__).parent / "power_cuts.py"
 
 @pytest.mark.parametrize("naming", ["default", "per-class"])
 @pytest.mark.slow
-def test_a_power_cut_at_any_step(tmp_path: Path, naming: str) -> None:
+def test_a_kill_or_power_cut_at_any_step(tmp_path: Path, naming: str) -> None:
     source, work = write_tree(tmp_path / "src", {"a": 5, "b": 3}), tmp_path / "work"
     (source / "b/text.JPEG").write_bytes(b"no image")
     work.mkdir()

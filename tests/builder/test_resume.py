@@ -63,16 +63,6 @@ def interrupted(source: Path, out: Path) -> int:
     return interrupt(lambda stop: build(settings_for(source, shards=4, threads=1), out, stop), out, 1)
 
 
-@pytest.mark.slow
-def test_a_kill_at_any_file_operation(tmp_path: Path, source: Path) -> None:
-    work = tmp_path / "work"
-    work.mkdir()
-    command = [sys.executable, str(HERE / "crash_at_every_step.py"), str(source), str(work)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) > 30
-
-
 def test_a_second_run_builds_only_what_is_missing(tmp_path: Path, source: Path) -> None:
     there = interrupted(source, tmp_path / "out")
     assert 1 <= there < 4
