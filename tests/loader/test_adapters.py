@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import subprocess
-import sys
-from typing import TYPE_CHECKING
 
 import jax
 import numpy as np
@@ -13,11 +10,7 @@ import pytest
 import torch
 
 import stoker
-from loader.shards import write_annotated
 from stoker.errors import ConfigError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CROP = stoker.RandomResizedCrop(24, hflip=0.5)
 SETTINGS = {"batch_size": 4, "transform": CROP, "shuffle": True, "seed": 9}
@@ -72,9 +65,9 @@ def as_tuple(parts: object) -> tuple:
 
 @pytest.mark.parametrize("boxes", [stoker.BoxOutput(), stoker.BoxOutput(pad_to=2)], ids=["ragged", "padded"])
 @pytest.mark.parametrize("transform", [CROP, stoker.MultiCrop(CROP, stoker.Resize(9)), stoker.ObjectCrops(9)], ids=str)
-def test_all_frameworks_give_the_same_boxes(tmp_path: Path, boxes: stoker.BoxOutput, transform: object) -> None:
-    write_annotated(tmp_path / "train-00000-of-00001", 18)
-    annotated = stoker.open(tmp_path)
+def test_all_frameworks_give_the_same_boxes(
+    annotated: stoker.Dataset, boxes: stoker.BoxOutput, transform: object
+) -> None:
     settings = {**SETTINGS, "boxes": boxes, "transform": transform}
     in_tensorflow = stoker.tensorflow.dataset(annotated, elements=("boxes", "images", "labels"), **settings)
     with (
@@ -101,9 +94,7 @@ def test_boxes_need_to_be_asked_for(train: stoker.Dataset) -> None:
         stoker.tensorflow.dataset(train, elements=("images", "boxes"), **SETTINGS)
 
 
-def test_boxes_on_devices(tmp_path: Path) -> None:
-    write_annotated(tmp_path / "train-00000-of-00001", 18)
-    annotated = stoker.open(tmp_path)
+def test_boxes_on_devices(annotated: stoker.Dataset) -> None:
     along = jax.sharding.PartitionSpec("data")
     sharding = jax.sharding.NamedSharding(jax.sharding.Mesh(np.array(jax.devices()), "data"), along)
     settings = {**SETTINGS, "tail": "pad", "sharding": sharding}
@@ -149,9 +140,3 @@ def test_without_cuda_nothing_is_pinned(train: stoker.Dataset) -> None:
             stoker.torch.DataLoader(train, pin_memory=True, **SETTINGS) as loader,
         ):
             assert len(next(iter(loader))) == 4
-
-
-def test_importing_stoker_loads_only_what_reading_needs() -> None:
-    others = "'torch', 'tensorflow', 'jax', 'stoker.inspect'"
-    program = f"import stoker, sys; assert not {{{others}}} & set(sys.modules)"
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import stoker
-from loader.shards import write_shards
 from reference.epochs import steps_of_a_run
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
     Loop = Callable[[stoker.Loader, dict[str, Any], int], Iterator[stoker.Batch]]
 
-MOST = 14
+RECORDS = 14
 TRANSFORM = stoker.Resize(8)
 
 
@@ -51,12 +50,6 @@ LOOPS = [while_epochs_are_left, for_the_epochs_of_the_state, with_islice, with_a
 topologies = st.tuples(st.integers(1, 6), st.integers(1, 3), st.sampled_from(["short", "drop", "pad", "wrap"]))
 
 
-@pytest.fixture(scope="module")
-def samples(tmp_path_factory: pytest.TempPathFactory) -> stoker.Dataset:
-    write_shards(directory := tmp_path_factory.mktemp("epochs"), MOST, 1)
-    return stoker.open(directory)
-
-
 def play(
     dataset: stoker.Dataset, topology: tuple[int, int, Any], loop: Loop, state: dict[str, Any], epochs: int, most: int
 ) -> tuple[list[list[int]], list[dict[str, Any]]]:
@@ -80,13 +73,13 @@ def play(
 
 
 @settings(max_examples=60)
-@given(st.integers(1, MOST), topologies, topologies, st.sampled_from(LOOPS), st.sampled_from(LOOPS), st.data())
+@given(st.integers(1, RECORDS), topologies, topologies, st.sampled_from(LOOPS), st.sampled_from(LOOPS), st.data())
 @pytest.mark.slow
 def test_a_run_that_was_stopped_trains_what_is_left_and_no_more(
-    samples: stoker.Dataset, size: int, first: Any, second: Any, before: Loop, after: Loop, data: st.DataObject
+    train: stoker.Dataset, size: int, first: Any, second: Any, before: Loop, after: Loop, data: st.DataObject
 ) -> None:
     epochs = data.draw(st.integers(1, 3), label="epochs")
-    part = samples[:size]
+    part = train[:size]
     with stoker.Loader(part, transform=TRANSFORM, seed=0) as loader:
         state = loader.state_dict()
     wanted = steps_of_a_run(size, epochs, first[0] * first[1], first[2], 0, 0)
@@ -104,15 +97,15 @@ def test_a_run_that_was_stopped_trains_what_is_left_and_no_more(
         wanted = steps_of_a_run(size, epochs, second[0] * second[1], second[2], state["epoch"], state["consumed"])
 
 
-def test_an_epoch_without_a_batch_is_one_epoch(samples: stoker.Dataset) -> None:
-    with stoker.Loader(samples, MOST + 1, transform=TRANSFORM, drop_last=True) as loader:
+def test_an_epoch_without_a_batch_is_one_epoch(train: stoker.Dataset) -> None:
+    with stoker.Loader(train, RECORDS + 1, transform=TRANSFORM, drop_last=True) as loader:
         for epoch in range(3):
             assert loader.state_dict()["epoch"] == epoch
             assert list(loader) == []
 
 
-def test_the_state_after_the_last_batch_survives_all_that_is_done_with_it(samples: stoker.Dataset) -> None:
-    with stoker.Loader(samples, 5, transform=TRANSFORM, shuffle=True, seed=2) as loader:
+def test_the_state_after_the_last_batch_survives_all_that_is_done_with_it(train: stoker.Dataset) -> None:
+    with stoker.Loader(train, 5, transform=TRANSFORM, shuffle=True, seed=2) as loader:
         epochs = [[batch.indices.tolist() for batch in loader] for _ in range(2)]
         loader.set_epoch(0)
         *_, batch = islice(loader, 3)
@@ -125,11 +118,11 @@ def test_the_state_after_the_last_batch_survives_all_that_is_done_with_it(sample
 
 
 @pytest.mark.needs("torch")
-def test_a_trainer_may_name_the_epochs(samples: stoker.Dataset) -> None:
+def test_a_trainer_may_name_the_epochs(train: stoker.Dataset) -> None:
     seen = []
     state: dict[str, Any] = {"epoch": 0}
     for stop in (4, 5, 100):  # in the second epoch, at its end, never
-        with stoker.torch.DataLoader(samples, 5, transform=TRANSFORM, shuffle=True, seed=2) as loader:
+        with stoker.torch.DataLoader(train, 5, transform=TRANSFORM, shuffle=True, seed=2) as loader:
             if seen:
                 loader.load_state_dict(state)
             for epoch in range(state["epoch"], 3):
@@ -139,18 +132,18 @@ def test_a_trainer_may_name_the_epochs(samples: stoker.Dataset) -> None:
                     state = loader.state_dict()
                 if len(seen) == stop:
                     break
-    with stoker.Loader(samples, 5, transform=TRANSFORM, shuffle=True, seed=2) as loader:
+    with stoker.Loader(train, 5, transform=TRANSFORM, shuffle=True, seed=2) as loader:
         assert seen == [batch.indices.tolist() for _ in range(3) for batch in loader]
     assert (state["epoch"], state["consumed"]) == (3, 0)
 
 
 @pytest.mark.needs("jax")
-def test_an_iterator_of_jax_ends_where_the_run_ended(samples: stoker.Dataset) -> None:
+def test_an_iterator_of_jax_ends_where_the_run_ended(train: stoker.Dataset) -> None:
     given = {"transform": TRANSFORM, "shuffle": True, "seed": 2, "epochs": 2}
-    with stoker.jax.batches(samples, 5, **given) as batches:
+    with stoker.jax.batches(train, 5, **given) as batches:
         *_, state = (batches.get_state() for _ in batches)
     assert (state["epoch"], state["consumed"]) == (2, 0)
-    for finished in (state, {**state, "epoch": 1, "consumed": MOST}):
-        with stoker.jax.batches(samples, 5, **given) as batches:
+    for finished in (state, {**state, "epoch": 1, "consumed": RECORDS}):
+        with stoker.jax.batches(train, 5, **given) as batches:
             batches.set_state(finished)
             assert list(batches) == []

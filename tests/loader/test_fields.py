@@ -31,13 +31,6 @@ SEED = 97
 CROP = stoker.RandomResizedCrop(17, scale=(0.1, 1.0), hflip=0.5)
 
 
-@pytest.fixture(scope="module")
-def train(tmp_path_factory: pytest.TempPathFactory) -> stoker.Dataset:
-    path = tmp_path_factory.mktemp("fields") / "train-00000-of-00001"
-    field_records.write(path)
-    return stoker.open(path)
-
-
 def load(dataset: Any, wanted: Any, **settings: Any) -> stoker.Batch:
     settings = {"batch_size": RECORDS, "transform": stoker.Resize(8), "shuffle": True, "seed": SEED, **settings}
     with stoker.Loader(dataset, fields=wanted, **settings) as loader:
@@ -51,14 +44,14 @@ def only(*names: str) -> dict[str, Field]:
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("padded", [False, True])
 @pytest.mark.slow
-def test_every_value_is_that_of_its_record(train: stoker.Dataset, threads: int, padded: bool) -> None:
+def test_every_value_is_that_of_its_record(rich: stoker.Dataset, threads: int, padded: bool) -> None:
     wanted = {name: FIELDS[name] for name in COLUMNS}
     if padded:
         wanted |= {"tags": fields.Labels(pad_to=3), "path": fields.Array("int16", (None,), 9)}
         wanted |= {"track": fields.Array("float32", (None, 2), 4)}
     settings = {"batch_size": 5, "transform": stoker.Resize(4), "shuffle": True, "seed": SEED}
     seen = []
-    with stoker.Loader(train, threads=threads, fields=wanted, **settings) as loader:
+    with stoker.Loader(rich, threads=threads, fields=wanted, **settings) as loader:
         for batch in loader:
             assert list(batch.fields) == COLUMNS
             for name, column in batch.fields.items():
@@ -75,9 +68,9 @@ def test_every_value_is_that_of_its_record(train: stoker.Dataset, threads: int, 
 
 
 @pytest.mark.slow
-def test_what_is_padded_is_filled_up_and_cut(train: stoker.Dataset) -> None:
+def test_what_is_padded_is_filled_up_and_cut(rich: stoker.Dataset) -> None:
     wanted = {"tags": fields.Labels(pad_to=2), "track": fields.Array("float32", (None, 2), 3)}
-    batch = load(train, wanted)
+    batch = load(rich, wanted)
     tags, track = batch.fields["tags"], batch.fields["track"]
     assert tags.values.shape == (RECORDS, 2)
     assert track.values.shape == (RECORDS, 3, 2)
@@ -105,8 +98,8 @@ def photo(i: int) -> Image.Image:
 
 
 @each("which", WHOLE)
-def test_masks_and_further_images_are_those_of_pillow(train: stoker.Dataset, which: Any) -> None:
-    batch = load(train, only(*PLANES), transform=which, threads=2)
+def test_masks_and_further_images_are_those_of_pillow(rich: stoker.Dataset, which: Any) -> None:
+    batch = load(rich, only(*PLANES), transform=which, threads=2)
     assert batch.fields["mask"].dtype == np.uint8
     assert batch.fields["parts"].dtype == np.uint16
     for row, i in enumerate(batch.indices.tolist()):
@@ -116,9 +109,9 @@ def test_masks_and_further_images_are_those_of_pillow(train: stoker.Dataset, whi
         assert (batch.images[row] == shown(photo(i), which, i, nearest=False)).all()
 
 
-def test_several_transforms_give_tuples(train: stoker.Dataset) -> None:
+def test_several_transforms_give_tuples(rich: stoker.Dataset) -> None:
     several = stoker.MultiCrop(CROP, stoker.Resize(9), CROP)
-    batch = load(train, only(*PLANES), transform=several)
+    batch = load(rich, only(*PLANES), transform=several)
     for name in PLANES:
         assert [planes.shape[:3] for planes in batch.fields[name]] == [
             (RECORDS, 17, 17),
@@ -276,14 +269,14 @@ def test_a_damaged_value_of_a_substitute_is_named_with_its_own_record(tmp_path: 
 
 
 @pytest.mark.parametrize("make", ["memory", "decoded", "node"])
-def test_caches_keep_no_field_back(train: stoker.Dataset, tmp_path: Path, make: str) -> None:
+def test_caches_keep_no_field_back(rich: stoker.Dataset, tmp_path: Path, make: str) -> None:
     cache: Any = stoker.MemoryCache("64MB", keep="decoded" if make == "decoded" else "encoded")
     if make == "node":
         cache = stoker.NodeCache(tmp_path / "cache", "64MB")
     wanted = only("caption", "tags", *PLANES)
-    expected = load(train, wanted, transform=CROP)
+    expected = load(rich, wanted, transform=CROP)
     for _ in range(2):
-        batch = load(train, wanted, transform=CROP, cache=cache)
+        batch = load(rich, wanted, transform=CROP, cache=cache)
         assert (batch.images == expected.images).all()
         assert batch.fields["caption"] == expected.fields["caption"]
         for name in PLANES:
@@ -303,15 +296,15 @@ def test_pixels_that_are_copied_as_they_lie_bring_their_fields(tmp_path: Path) -
     assert batch.fields["number"].tolist() == [value("number", i) for i in batch.indices.tolist()]
 
 
-def test_a_resumed_epoch_has_the_fields_of_one_that_was_not_interrupted(train: stoker.Dataset) -> None:
-    check_resume(train, [(1, 4), (2, 5)], transform=CROP, fields=FIELDS)
+def test_a_resumed_epoch_has_the_fields_of_one_that_was_not_interrupted(rich: stoker.Dataset) -> None:
+    check_resume(rich, [(1, 4), (2, 5)], transform=CROP, fields=FIELDS)
 
 
-def test_a_batch_without_samples_has_fields_of_the_same_form(train: stoker.Dataset) -> None:
+def test_a_batch_without_samples_has_fields_of_the_same_form(rich: stoker.Dataset) -> None:
     several = {"transform": stoker.MultiCrop(stoker.Resize(4), stoker.Resize(5)), "tail": "short"}
     batches = []
     for rank in range(2):
-        with stoker.Loader(train[:1], 2, rank=rank, world_size=2, fields=FIELDS, **several) as loader:
+        with stoker.Loader(rich[:1], 2, rank=rank, world_size=2, fields=FIELDS, **several) as loader:
             batches += loader
     empty, single = sorted(batches, key=len)
     assert (len(empty), len(single)) == (0, 1)
@@ -326,16 +319,16 @@ def test_a_batch_without_samples_has_fields_of_the_same_form(train: stoker.Datas
             assert rows(column, 0) == []
 
 
-def test_parts_of_a_mix_give_their_own_fields(train: stoker.Dataset, tmp_path: Path) -> None:
-    mixed = stoker.mix([train[:10], train[10:]])
-    assert mixed.fields == train.fields
+def test_parts_of_a_mix_give_their_own_fields(rich: stoker.Dataset, tmp_path: Path) -> None:
+    mixed = stoker.mix([rich[:10], rich[10:]])
+    assert mixed.fields == rich.fields
     batch = load(mixed, only("caption", "mask"), batch_size=RECORDS)
-    whole = load(train, only("caption", "mask"))
+    whole = load(rich, only("caption", "mask"))
     captions = dict(zip(whole.indices.tolist(), whole.fields["caption"], strict=True))
     assert batch.fields["caption"] == [captions[i % RECORDS] for i in batch.indices.tolist()]
     write_dataset(tmp_path / "plain", {"train": [3]})
     with pytest.raises(ConfigError, match="plain has no field 'caption'; it has none"):
-        load(stoker.mix([train, stoker.open(tmp_path / "plain", split="train")], label_offsets=[0, 0]), only("caption"))
+        load(stoker.mix([rich, stoker.open(tmp_path / "plain", split="train")], label_offsets=[0, 0]), only("caption"))
 
 
 @pytest.mark.parametrize(
@@ -378,7 +371,7 @@ def test_labels_of_a_mix_mean_the_same_or_are_chosen(tmp_path: Path, kind: Any) 
     assert len(rows(batch.fields["colour"], 4)) == 4
 
 
-def test_what_is_no_field_of_the_dataset_is_refused_by_name(train: stoker.Dataset, tmp_path: Path) -> None:
+def test_what_is_no_field_of_the_dataset_is_refused_by_name(rich: stoker.Dataset, tmp_path: Path) -> None:
     def refused(dataset: stoker.Dataset, wanted: Any, message: str) -> None:
         with pytest.raises(ConfigError) as raised:
             stoker.Loader(dataset, 2, transform=stoker.Resize(4), fields=wanted)
@@ -390,11 +383,11 @@ def test_what_is_no_field_of_the_dataset_is_refused_by_name(train: stoker.Datase
     refused(built, only("caption"), "built has no field 'caption'; it has none")
     write_class_folders(tmp_path / "photos", ["a", "b"])
     refused(stoker.open(tmp_path / "photos"), only("caption"), "photos has no field 'caption'; it has none")
-    refused(train, ["caption"], "do not say which fields they have; say what 'caption' is: fields={'caption': ")
-    refused(train, "caption", "fields is 'caption'; it must be a list of names, such as fields=['caption']")
-    refused(train, 5, "fields is 5; it must be a list of names")
-    refused(train, {"caption": "text"}, "'text' is not a field, such as stoker.fields.Text()")
-    refused(train, {"boxes": fields.Boxes()}, "batches have boxes with boxes=stoker.BoxOutput(...)")
+    refused(rich, ["caption"], "do not say which fields they have; say what 'caption' is: fields={'caption': ")
+    refused(rich, "caption", "fields is 'caption'; it must be a list of names, such as fields=['caption']")
+    refused(rich, 5, "fields is 5; it must be a list of names")
+    refused(rich, {"caption": "text"}, "'text' is not a field, such as stoker.fields.Text()")
+    refused(rich, {"boxes": fields.Boxes()}, "batches have boxes with boxes=stoker.BoxOutput(...)")
 
 
 def test_a_built_dataset_gives_by_name_what_it_was_built_from(tmp_path: Path) -> None:
@@ -434,5 +427,5 @@ def test_a_built_dataset_gives_by_name_what_it_was_built_from(tmp_path: Path) ->
     )
 
 
-def test_a_loader_without_fields_has_none(train: stoker.Dataset) -> None:
-    assert load(train, {}).fields == {}
+def test_a_loader_without_fields_has_none(rich: stoker.Dataset) -> None:
+    assert load(rich, {}).fields == {}

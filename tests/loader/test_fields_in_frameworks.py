@@ -13,7 +13,6 @@ import tensorflow as tf
 import torch
 
 import stoker
-from loader import field_records
 from loader.field_records import FIELDS
 from stoker import fields
 from stoker.errors import ConfigError
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
     from stoker.types import Field
 
+RECORDS = 12
 SETTINGS: dict[str, Any] = {
     "batch_size": 5,
     "transform": stoker.RandomResizedCrop(9, hflip=0.5),
@@ -37,15 +37,8 @@ PADDED: dict[str, Field] = {
 del PADDED["path"], PADDED["number"]  # its numbers do not fit into the integers of JAX
 
 
-@pytest.fixture(scope="module")
-def train(tmp_path_factory: pytest.TempPathFactory) -> stoker.Dataset:
-    path = tmp_path_factory.mktemp("fields") / "train-00000-of-00001"
-    field_records.write(path, records=12)
-    return stoker.open(path)
-
-
-def in_numpy(train: stoker.Dataset, wanted: dict[str, Field]) -> list[stoker.Batch]:
-    with stoker.Loader(train, fields=wanted, **SETTINGS) as loader:
+def in_numpy(rich: stoker.Dataset, wanted: dict[str, Field]) -> list[stoker.Batch]:
+    with stoker.Loader(rich, fields=wanted, **SETTINGS) as loader:
         return list(loader)
 
 
@@ -63,9 +56,9 @@ def same(actual: Any, expected: Any) -> None:
         assert actual == expected
 
 
-def test_tensors_of_pytorch_share_the_memory_and_text_stays(train: stoker.Dataset) -> None:
-    expected = in_numpy(train, FIELDS)
-    with stoker.torch.DataLoader(train, fields=FIELDS, **SETTINGS) as loader:
+def test_tensors_of_pytorch_share_the_memory_and_text_stays(rich: stoker.Dataset) -> None:
+    expected = in_numpy(rich, FIELDS)
+    with stoker.torch.DataLoader(rich, fields=FIELDS, **SETTINGS) as loader:
         for batch, plain in zip(loader, expected, strict=True):
             assert list(batch.fields) == list(FIELDS)
             for name, column in batch.fields.items():
@@ -76,16 +69,16 @@ def test_tensors_of_pytorch_share_the_memory_and_text_stays(train: stoker.Datase
             moved = batch.to("meta")
             assert moved.fields["mask"].device.type == moved.fields["tags"].offsets.device.type == "meta"
             assert moved.fields["caption"] == batch.fields["caption"]
-    with stoker.torch.DataLoader(train, **SETTINGS) as loader:
+    with stoker.torch.DataLoader(rich, **SETTINGS) as loader:
         assert next(iter(loader)).fields == {}
 
 
-def test_items_of_a_map_style_dataset_have_the_fields_of_batches(train: stoker.Dataset) -> None:
+def test_items_of_a_map_style_dataset_have_the_fields_of_batches(rich: stoker.Dataset) -> None:
     wanted = {**FIELDS, "tags": fields.Labels(pad_to=2)}
     settings: Any = {"transform": SETTINGS["transform"], "seed": 11, "fields": wanted}
-    with stoker.torch.DataLoader(train, len(train), **settings) as loader:
+    with stoker.torch.DataLoader(rich, len(rich), **settings) as loader:
         (batch,) = loader
-    mapped = stoker.torch.MapDataset(train, **settings)
+    mapped = stoker.torch.MapDataset(rich, **settings)
     for number in (7, 0, 11):
         image, label, values = mapped[number]
         assert torch.equal(image, batch.images[number])
@@ -99,15 +92,15 @@ def test_items_of_a_map_style_dataset_have_the_fields_of_batches(train: stoker.D
                 expected = (whole.values if isinstance(whole, fields.Padded) else whole)[number]
             same(values[name], expected)
     fixed = {name: kind for name, kind in wanted.items() if name not in ("track", "path", "meta")}
-    mapped = stoker.torch.MapDataset(train, **settings | {"fields": fixed})
-    images, _, collated = next(iter(torch.utils.data.DataLoader(mapped, len(train))))
+    mapped = stoker.torch.MapDataset(rich, **settings | {"fields": fixed})
+    images, _, collated = next(iter(torch.utils.data.DataLoader(mapped, len(rich))))
     assert torch.equal(images, batch.images)
     for name, column in collated.items():
         whole = batch.fields[name].values if name == "tags" else batch.fields[name]
         same(column, whole)
         assert isinstance(column, list) or column.dtype == whole.dtype
     several = stoker.MultiCrop(*[stoker.RandomResizedCrop(side) for side in (8, 6)])
-    (first, second), _, values = stoker.torch.MapDataset(train, several, fields={"mask": fields.Mask()})[3]
+    (first, second), _, values = stoker.torch.MapDataset(rich, several, fields={"mask": fields.Mask()})[3]
     assert [mask.shape for mask in values["mask"]] == [first.shape[:2], second.shape[:2]]
 
 
@@ -130,8 +123,8 @@ def test_a_function_of_your_own_leaves_fields_as_they_are(tmp_path: Path) -> Non
         stoker.torch.MapDataset(dataset, stoker.CenterCrop(2), fields=["none"])
 
 
-def test_a_pickled_loader_has_its_fields(train: stoker.Dataset) -> None:
-    with stoker.torch.DataLoader(train, fields=PADDED, **SETTINGS) as loader:
+def test_a_pickled_loader_has_its_fields(rich: stoker.Dataset) -> None:
+    with stoker.torch.DataLoader(rich, fields=PADDED, **SETTINGS) as loader:
         other = pickle.loads(pickle.dumps(loader))
         with other:
             for batch, plain in zip(other, loader, strict=True):
@@ -139,9 +132,9 @@ def test_a_pickled_loader_has_its_fields(train: stoker.Dataset) -> None:
                 assert torch.equal(batch.fields["mask"], plain.fields["mask"])
 
 
-def test_tensorflow_knows_every_field_before_the_first_batch(train: stoker.Dataset) -> None:
+def test_tensorflow_knows_every_field_before_the_first_batch(rich: stoker.Dataset) -> None:
     wanted = {**FIELDS, "tags": fields.Labels(pad_to=2)}
-    elements = stoker.tensorflow.dataset(train, fields=wanted, drop_last=True, **SETTINGS)
+    elements = stoker.tensorflow.dataset(rich, fields=wanted, drop_last=True, **SETTINGS)
     images, labels, spec = elements.element_spec
     assert images.shape == (5, 9, 9, 3)
     assert labels.shape == (5,)
@@ -156,7 +149,7 @@ def test_tensorflow_knows_every_field_before_the_first_batch(train: stoker.Datas
     assert all(
         tensor.shape.is_fully_defined() for name, tensor in spec.items() if name in ("number", "scalar", "flags")
     )
-    for (_, _, values), plain in zip(elements, in_numpy(train, wanted), strict=False):
+    for (_, _, values), plain in zip(elements, in_numpy(rich, wanted), strict=False):
         assert [text.decode() for text in values["caption"].numpy()] == plain.fields["caption"]
         assert values["blob"].numpy().tolist() == plain.fields["blob"]
         assert [len(text) > 0 for text in values["meta"].numpy()] == [True] * 5
@@ -168,23 +161,23 @@ def test_tensorflow_knows_every_field_before_the_first_batch(train: stoker.Datas
         same(values["tags"]["counts"].numpy(), plain.fields["tags"].counts)
 
 
-def test_elements_of_tensorflow_hold_what_is_named(train: stoker.Dataset) -> None:
+def test_elements_of_tensorflow_hold_what_is_named(rich: stoker.Dataset) -> None:
     settings = {**SETTINGS, "transform": stoker.MultiCrop(stoker.Resize(4), stoker.Resize(5))}
-    pairs = stoker.tensorflow.dataset(train, fields={"mask": fields.Mask()}, elements=("fields", "labels"), **settings)
+    pairs = stoker.tensorflow.dataset(rich, fields={"mask": fields.Mask()}, elements=("fields", "labels"), **settings)
     first, _ = pairs.element_spec
     assert [masks.shape for masks in first["mask"]] == [(None, 4, 4), (None, 5, 5)]
     for values, labels in pairs:
         assert [len(masks) for masks in values["mask"]] == [len(labels)] * 2
-    assert len(stoker.tensorflow.dataset(train, **SETTINGS).element_spec) == 2
+    assert len(stoker.tensorflow.dataset(rich, **SETTINGS).element_spec) == 2
     for elements in (("caption",), (), "images", 1, [["images"]]):
         message = re.escape(f"elements is {elements!r}; it must name one or more of images, labels")
         with pytest.raises(ConfigError, match=message):
-            stoker.tensorflow.dataset(train, elements=elements, **SETTINGS)
+            stoker.tensorflow.dataset(rich, elements=elements, **SETTINGS)
 
 
-def test_jax_has_numbers_as_arrays_and_text_as_it_is(train: stoker.Dataset) -> None:
-    with stoker.jax.batches(train, fields=PADDED, epochs=1, **SETTINGS) as batches:
-        for leaves, plain in zip(batches, in_numpy(train, PADDED), strict=True):
+def test_jax_has_numbers_as_arrays_and_text_as_it_is(rich: stoker.Dataset) -> None:
+    with stoker.jax.batches(rich, fields=PADDED, epochs=1, **SETTINGS) as batches:
+        for leaves, plain in zip(batches, in_numpy(rich, PADDED), strict=True):
             values = leaves["fields"]
             assert values["caption"] == plain.fields["caption"]
             assert values["meta"] == plain.fields["meta"]
@@ -195,20 +188,20 @@ def test_jax_has_numbers_as_arrays_and_text_as_it_is(train: stoker.Dataset) -> N
             same(values["track"]["values"], plain.fields["track"].values)
 
 
-def test_jax_places_numbers_and_needs_one_shape(train: stoker.Dataset) -> None:
+def test_jax_places_numbers_and_needs_one_shape(rich: stoker.Dataset) -> None:
     mesh = jax.sharding.Mesh(np.array(jax.devices()[:1]), ("data",))
     sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("data"))
     wanted = {name: PADDED[name] for name in ("caption", "tags", "mask", "vector")}
-    with stoker.jax.batches(train, fields=wanted, epochs=1, sharding=sharding, **SETTINGS) as batches:
+    with stoker.jax.batches(rich, fields=wanted, epochs=1, sharding=sharding, **SETTINGS) as batches:
         values = next(batches)["fields"]
     assert isinstance(values["caption"], list)
     for array in (values["mask"], values["vector"], values["tags"]["values"]):
         assert isinstance(array, jax.Array)
         assert array.sharding == sharding
     with (
-        stoker.jax.batches(train, fields={"number": fields.Int()}, **SETTINGS) as batches,
+        stoker.jax.batches(rich, fields={"number": fields.Int()}, **SETTINGS) as batches,
         pytest.raises(ConfigError, match=r"number of the field 'number' -?4[0-9]+ does not fit into int32"),
     ):
         next(batches)
     with pytest.raises(ConfigError, match="the field 'tags' does not give; give it with pad_to"):
-        stoker.jax.batches(train, fields={"tags": fields.Labels()}, sharding=sharding, **SETTINGS)
+        stoker.jax.batches(rich, fields={"tags": fields.Labels()}, sharding=sharding, **SETTINGS)

@@ -19,26 +19,20 @@ from stoker.errors import ConfigError
 if TYPE_CHECKING:
     from pathlib import Path
 
-SIZE = 13
+RECORDS = 13
 TRANSFORM = stoker.CenterCrop(8)
 topologies = st.tuples(st.integers(1, 5), st.integers(1, 3), st.sampled_from(["short", "drop", "pad", "wrap"]))
 
 
-@pytest.fixture(scope="module")
-def train(tmp_path_factory: pytest.TempPathFactory) -> stoker.Dataset:
-    write_shards(directory := tmp_path_factory.mktemp("first"), SIZE, 1)
-    return stoker.open(directory)
-
-
 @settings(max_examples=25, deadline=None)
-@given(st.integers(1, SIZE + 2), st.booleans(), topologies, topologies, st.data())
+@given(st.integers(1, RECORDS + 2), st.booleans(), topologies, topologies, st.data())
 def test_an_epoch_is_the_first_positions_of_its_order(
     train: stoker.Dataset, most: int, shuffle: bool, first: Any, second: Any, data: st.DataObject
 ) -> None:
     """Against orders and steps in plain Python, stopped after any step and resumed on another topology."""
-    epochs, size = 2, min(most, SIZE)
+    epochs, size = 2, min(most, RECORDS)
     orders = [
-        [reference.order(SIZE, SEED, epoch, at) if shuffle else at for at in range(size)] for epoch in range(epochs)
+        [reference.order(RECORDS, SEED, epoch, at) if shuffle else at for at in range(size)] for epoch in range(epochs)
     ]
     given: dict[str, Any] = {"shuffle": shuffle, "max_samples": most}
 
@@ -70,7 +64,7 @@ def test_a_state_is_of_one_number_of_samples(train: stoker.Dataset) -> None:
     def loader(most: int | None) -> stoker.Loader:
         return stoker.Loader(train, 2, transform=TRANSFORM, max_samples=most, seed=1)
 
-    with loader(5) as five, loader(6) as six, loader(SIZE) as all_, loader(None) as plain:
+    with loader(5) as five, loader(6) as six, loader(RECORDS) as all_, loader(None) as plain:
         with pytest.raises(ConfigError, match="the state is for dataset"):
             six.load_state_dict(five.state_dict())
         all_.load_state_dict(plain.state_dict())

@@ -10,19 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import stoker
-from loader.shards import write_shards
 from stoker import _native
 from stoker.errors import ConfigError
 from stoker.loader.caches import MemoryCache
 
 RECORDS = 24
-
-
-@pytest.fixture(scope="module")
-def train(tmp_path_factory: pytest.TempPathFactory) -> stoker.Dataset:
-    folder = tmp_path_factory.mktemp("shards")
-    write_shards(folder, RECORDS, 2)
-    return stoker.open(folder)
 
 
 def samples_of(dataset: stoker.Dataset) -> _native.SampleSource:

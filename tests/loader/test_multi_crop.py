@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import stoker
-from loader.shards import boxes, image, write_annotated, write_shards
+from loader.shards import boxes, image, write_shards
 from reference import pictures, transform
 from reference.philox import sample_draw
 from stoker.errors import ConfigError
@@ -23,21 +23,14 @@ CENTER = stoker.CenterCrop(16, 18)
 TRANSFORMS = stoker.MultiCrop(CROP, CENTER, SMALL, CROP)
 
 
-@pytest.fixture(scope="module")
-def train(tmp_path_factory: pytest.TempPathFactory) -> stoker.Dataset:
-    path = tmp_path_factory.mktemp("annotated") / "train-00000-of-00001"
-    write_annotated(path, RECORDS)
-    return stoker.open(path)
-
-
-def load(train: stoker.Dataset, **settings: object) -> stoker.Batch:
-    with stoker.Loader(train, batch_size=RECORDS, shuffle=True, seed=SEED, **settings) as loader:
+def load(annotated: stoker.Dataset, **settings: object) -> stoker.Batch:
+    with stoker.Loader(annotated, batch_size=RECORDS, shuffle=True, seed=SEED, **settings) as loader:
         loader.set_epoch(3)
         return next(iter(loader))
 
 
-def test_each_transform_equals_pillow_with_random_choices_of_its_own(train: stoker.Dataset) -> None:
-    batch = load(train, transform=TRANSFORMS, threads=3)
+def test_each_transform_equals_pillow_with_random_choices_of_its_own(annotated: stoker.Dataset) -> None:
+    batch = load(annotated, transform=TRANSFORMS, threads=3)
     assert [images.shape[1] for images in batch.images] == [20, 16, 12, 20]
     for at, index in enumerate(batch.indices.tolist()):
         picture = pictures.rgb(image(index))
@@ -47,18 +40,18 @@ def test_each_transform_equals_pillow_with_random_choices_of_its_own(train: stok
     assert (batch.images[0] != batch.images[3]).any()
 
 
-def test_the_first_transform_is_what_it_is_alone(train: stoker.Dataset) -> None:
-    alone = load(train, transform=CROP)
-    assert (load(train, transform=TRANSFORMS).images[0] == alone.images).all()
-    assert (load(train, transform=stoker.MultiCrop(CROP)).images[0] == alone.images).all()
+def test_the_first_transform_is_what_it_is_alone(annotated: stoker.Dataset) -> None:
+    alone = load(annotated, transform=CROP)
+    assert (load(annotated, transform=TRANSFORMS).images[0] == alone.images).all()
+    assert (load(annotated, transform=stoker.MultiCrop(CROP)).images[0] == alone.images).all()
 
 
-def test_each_transform_has_its_own_boxes(train: stoker.Dataset) -> None:
-    batch = load(train, transform=TRANSFORMS, boxes=stoker.BoxOutput())
-    alone = load(train, transform=CENTER, boxes=stoker.BoxOutput())
+def test_each_transform_has_its_own_boxes(annotated: stoker.Dataset) -> None:
+    batch = load(annotated, transform=TRANSFORMS, boxes=stoker.BoxOutput())
+    alone = load(annotated, transform=CENTER, boxes=stoker.BoxOutput())
     assert len(batch.boxes) == 4
     assert (batch.boxes[1].corners == alone.boxes.corners).all()
-    whole = load(train, transform=stoker.Resize(100), boxes=stoker.BoxOutput(pad_to=3)).boxes
+    whole = load(annotated, transform=stoker.Resize(100), boxes=stoker.BoxOutput(pad_to=3)).boxes
     for at, index in enumerate(batch.indices.tolist()):
         assert whole.counts[at] == len(boxes(index))
         assert whole.labels[at, : len(boxes(index))].tolist() == [index + 1] * len(boxes(index))
@@ -66,15 +59,15 @@ def test_each_transform_has_its_own_boxes(train: stoker.Dataset) -> None:
         np.testing.assert_allclose(whole.corners[at, : len(boxes(index))], expected, atol=1e-3)
 
 
-def test_a_share_of_a_short_last_step_may_be_empty_in_every_form(train: stoker.Dataset) -> None:
+def test_a_share_of_a_short_last_step_may_be_empty_in_every_form(annotated: stoker.Dataset) -> None:
     settings = {"batch_size": 20, "transform": TRANSFORMS, "boxes": stoker.BoxOutput(pad_to=2), "world_size": 2}
     batches = []
     for rank in range(2):
-        with stoker.Loader(train, rank=rank, tail="short", **settings) as loader:
+        with stoker.Loader(annotated, rank=rank, tail="short", **settings) as loader:
             batches.append(next(iter(loader)))
     assert sum(len(batch) for batch in batches) == RECORDS
     with stoker.Loader(
-        train, batch_size=20, transform=TRANSFORMS, boxes=stoker.BoxOutput(), world_size=2, rank=0, tail="short"
+        annotated, batch_size=20, transform=TRANSFORMS, boxes=stoker.BoxOutput(), world_size=2, rank=0, tail="short"
     ) as loader:
         loader.load_state_dict(loader.state_dict() | {"consumed": RECORDS - 1})
         (batch,) = loader
@@ -83,8 +76,8 @@ def test_a_share_of_a_short_last_step_may_be_empty_in_every_form(train: stoker.D
     assert batch.position == stoker.Position(1, 0)
 
 
-def test_seeds_belong_to_the_sample_and_the_epoch(train: stoker.Dataset) -> None:
-    batch = load(train, transform=CENTER, threads=2)
+def test_seeds_belong_to_the_sample_and_the_epoch(annotated: stoker.Dataset) -> None:
+    batch = load(annotated, transform=CENTER, threads=2)
     for index, seed in zip(batch.indices.tolist(), batch.seeds.tolist(), strict=True):
         words = sample_draw(SEED, 3, index, 4, 0)
         assert seed == words[0] << 32 | words[1]

@@ -19,15 +19,6 @@ from stoker.loader.caches import ENTRY_BYTES, TAG_NAME, CacheDirectory, NodeCach
 RECORDS = 24
 
 
-@pytest.fixture
-def shards(tmp_path: Path) -> Path:
-    folder = tmp_path / "shards"
-    folder.mkdir()
-    write_shards(folder, RECORDS, 2)
-    stoker.open(folder)  # writes the indexes, so that what a test sees change is its own doing
-    return folder
-
-
 def samples_of(dataset: stoker.Dataset) -> _native.SampleSource:
     return dataset.reader.source(check=True)
 

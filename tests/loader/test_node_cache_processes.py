@@ -13,21 +13,11 @@ from typing import Any
 import pytest
 
 import stoker
-from loader.shards import write_shards
 from stoker import _native
 from stoker.loader.caches import NodeCache
 
 READER = Path(__file__).with_name("cache_reader.py")
 RECORDS = 24
-
-
-@pytest.fixture
-def shards(tmp_path: Path) -> Path:
-    folder = tmp_path / "shards"
-    folder.mkdir()
-    write_shards(folder, RECORDS, 2)
-    stoker.open(folder)
-    return folder
 
 
 def start(shards: Path, directory: Path, budget: int, *what: object) -> subprocess.Popen[str]:

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 import stoker
-from loader.shards import write_annotated, write_shards, write_wrong_boxes
+from loader.shards import write_shards, write_wrong_boxes
 from page_checks import checked
 from reference import pictures
 from stoker.errors import ExampleError
@@ -22,6 +22,7 @@ from stoker.loader.pictures import corners_of, original_pixels
 if TYPE_CHECKING:
     from pathlib import Path
 
+RECORDS = 8
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 OUTPUTS = [
     stoker.Output(),
@@ -32,25 +33,18 @@ OUTPUTS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def annotated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    shard_file = tmp_path_factory.mktemp("annotated") / "shard.tfrecord"
-    write_annotated(shard_file, 8)
-    return shard_file
-
-
 def images(text: str) -> list[Image.Image]:
     encoded = re.findall(r"data:image/jpeg;base64,([A-Za-z0-9+/=]+)", text)
     return [Image.open(io.BytesIO(base64.b64decode(data))) for data in encoded]
 
 
-def first_batch(shard_file: Path, **settings: Any) -> stoker.Batch:
-    with stoker.Loader(stoker.open(shard_file), batch_size=5, **settings) as loader:
+def first_batch(dataset: stoker.Dataset, **settings: Any) -> stoker.Batch:
+    with stoker.Loader(dataset, batch_size=5, **settings) as loader:
         return next(iter(loader))
 
 
 @pytest.mark.parametrize("output", OUTPUTS, ids=repr)
-def test_pixels_are_shown_as_they_were_before_the_output(annotated: Path, output: stoker.Output) -> None:
+def test_pixels_are_shown_as_they_were_before_the_output(annotated: stoker.Dataset, output: stoker.Output) -> None:
     transform = stoker.CenterCrop(16, 24)
     plain, batch = (
         first_batch(annotated, transform=transform),
@@ -66,7 +60,7 @@ def test_pixels_are_shown_as_they_were_before_the_output(annotated: Path, output
         assert np.abs(np.asarray(image).astype(int) - np.asarray(other)).mean() < 3
 
 
-def test_a_batch_says_what_it_is(annotated: Path) -> None:
+def test_a_batch_says_what_it_is(annotated: stoker.Dataset) -> None:
     batch = first_batch(annotated, transform=stoker.CenterCrop(16, 24), boxes=stoker.BoxOutput())
     assert repr(batch) == "<stoker.Batch of 5: images uint8 (5, 16, 16, 3), with boxes, epoch 0 up to sample 5>"
     page = checked(batch._repr_html_())
@@ -75,7 +69,7 @@ def test_a_batch_says_what_it_is(annotated: Path) -> None:
 
 
 @pytest.mark.parametrize("form", [stoker.BoxOutput(), stoker.BoxOutput(pad_to=2), stoker.BoxOutput(pad_to=9)])
-def test_the_boxes_that_are_drawn_are_those_of_the_sample(annotated: Path, form: stoker.BoxOutput) -> None:
+def test_the_boxes_that_are_drawn_are_those_of_the_sample(annotated: stoker.Dataset, form: stoker.BoxOutput) -> None:
     transform = stoker.Resize(40)
     ragged = first_batch(annotated, transform=transform, boxes=stoker.BoxOutput()).boxes
     batch = first_batch(annotated, transform=transform, boxes=form)
@@ -89,19 +83,19 @@ def test_the_boxes_that_are_drawn_are_those_of_the_sample(annotated: Path, form:
         assert changed.any() == (row % 4 > 0)
 
 
-def test_several_transforms_are_shown_side_by_side(annotated: Path) -> None:
+def test_several_transforms_are_shown_side_by_side(annotated: stoker.Dataset) -> None:
     transform = stoker.MultiCrop(stoker.CenterCrop(16, 24), stoker.Resize((20, 30)))
     batch = first_batch(annotated, transform=transform, boxes=stoker.BoxOutput())
     assert len(images(batch._repr_html_())) == 10
     assert "(5, 16, 16, 3) and uint8 (5, 20, 30, 3)" in repr(batch)
 
 
-def test_the_batches_of_pytorch(annotated: Path) -> None:
+def test_the_batches_of_pytorch(annotated: stoker.Dataset) -> None:
     import torch  # noqa: PLC0415
 
     settings = {"batch_size": 5, "transform": stoker.CenterCrop(16, 24), "boxes": stoker.BoxOutput()}
     output = stoker.Output("float32", "NCHW", mean=MEAN, std=STD)
-    with stoker.torch.DataLoader(stoker.open(annotated), output=output, **settings) as loader:
+    with stoker.torch.DataLoader(annotated, output=output, **settings) as loader:
         assert repr(loader).startswith("<stoker.torch.DataLoader of <stoker.Dataset")
         assert "stoker.torch.DataLoader" in loader._repr_html_()
         batch = next(iter(loader))
@@ -114,7 +108,7 @@ def test_the_batches_of_pytorch(annotated: Path) -> None:
     assert len(images(batch._repr_html_())) == 5
 
 
-def test_a_batch_with_replaced_fields_breaks_nothing(annotated: Path) -> None:
+def test_a_batch_with_replaced_fields_breaks_nothing(annotated: stoker.Dataset) -> None:
     batch = first_batch(annotated, transform=stoker.CenterCrop(16, 24))
     assert "does not have an axis of 3 channels" in replace(batch, images=np.zeros((5, 7))[:, None, None])._repr_html_()
     assert "cannot be shown" in replace(batch, images=None)._repr_html_()
@@ -149,8 +143,8 @@ def test_what_is_damaged_is_shown_as_that(tmp_path: Path) -> None:
     assert checked(opened._repr_html_()).text.count("damaged:") == 6
 
 
-def test_a_sample_shows_its_image_and_not_its_bytes(annotated: Path, tmp_path: Path) -> None:
-    sample = stoker.open(annotated)[3]
+def test_a_sample_shows_its_image_and_not_its_bytes(annotated: stoker.Dataset, tmp_path: Path) -> None:
+    sample = annotated[3]
     assert repr(sample).startswith("<stoker.Sample #3 from 'picture-3.JPEG': label 4, ")
     assert len(repr(sample)) < 150
     page = checked(sample._repr_html_())
@@ -174,11 +168,9 @@ def test_a_huge_image_is_not_decoded_for_a_strip(tmp_path: Path) -> None:
     assert "8000 x 8000 pixels are too many" in stoker.open(tmp_path)._repr_html_()
 
 
-def test_a_loader_says_its_settings_and_where_it_is(annotated: Path) -> None:
+def test_a_loader_says_its_settings_and_where_it_is(annotated: stoker.Dataset) -> None:
     transform = stoker.RandomResizedCrop(24, hflip=0.5)
-    with stoker.Loader(
-        stoker.open(annotated), batch_size=3, transform=transform, shuffle=True, seed=9, threads=2
-    ) as loader:
+    with stoker.Loader(annotated, batch_size=3, transform=transform, shuffle=True, seed=9, threads=2) as loader:
         assert repr(loader).splitlines()[1:] == [
             "  transform RandomResizedCrop(24, hflip=0.5)",
             "  uint8 NHWC, decode 'exact', threads=2",
@@ -189,7 +181,7 @@ def test_a_loader_says_its_settings_and_where_it_is(annotated: Path) -> None:
         assert "at epoch 0, 3 samples consumed" in repr(loader)
         checked(loader._repr_html_())
     assert "at epoch 0, 3 samples consumed" in repr(loader)  # also when it is closed
-    mixed = stoker.mix([stoker.open(annotated)] * 2)
+    mixed = stoker.mix([annotated] * 2)
     with stoker.Loader(mixed, batch_size=3, transform=transform, rank=1, world_size=4) as loader:
         assert "stoker.Mix of 2 datasets" in repr(loader)
         assert "rank 1 of 4" in repr(loader)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import stoker
-from loader.shards import boxes, image, write_annotated, write_shards
+from loader.shards import boxes, image, write_shards
 from reference import pictures, transform
 from stoker.errors import ConfigError, ExampleError
 
@@ -22,21 +22,8 @@ TRANSFORM = stoker.ObjectCrops(20, hflip=0.5)
 SAMPLES = [(i, box) for i in range(RECORDS) for box in (boxes(i) or [None])]
 
 
-@pytest.fixture(scope="module")
-def train(tmp_path_factory: pytest.TempPathFactory) -> stoker.Dataset:
-    path = tmp_path_factory.mktemp("annotated") / "train-00000-of-00001"
-    write_annotated(path, RECORDS)
-    return stoker.open(path)
-
-
-def collect(train: stoker.Dataset, **settings: object) -> dict[int, bytes]:
-    settings = {"batch_size": 5, "transform": TRANSFORM, "shuffle": True, "seed": SEED, **settings}
-    with stoker.Loader(train, **settings) as loader:
-        return {k: p.tobytes() for b in loader for k, p in zip(b.indices.tolist(), b.images, strict=True)}
-
-
-def test_every_object_of_an_epoch_is_cut_out_as_pillow_does(train: stoker.Dataset) -> None:
-    with stoker.Loader(train, batch_size=7, transform=TRANSFORM, shuffle=True, seed=SEED, threads=3) as loader:
+def test_every_object_of_an_epoch_is_cut_out_as_pillow_does(annotated: stoker.Dataset) -> None:
+    with stoker.Loader(annotated, batch_size=7, transform=TRANSFORM, shuffle=True, seed=SEED, threads=3) as loader:
         assert len(loader) == -(-len(SAMPLES) // 7)
         for epoch in range(2):
             seen = []
@@ -53,25 +40,25 @@ def test_every_object_of_an_epoch_is_cut_out_as_pillow_does(train: stoker.Datase
             assert sorted(seen) == list(range(len(SAMPLES)))
 
 
-def test_the_counts_are_those_of_the_annotation(train: stoker.Dataset) -> None:
-    assert train.object_counts.tolist() == [len(boxes(i)) for i in range(RECORDS)]
-    assert train.object_counts.dtype == np.uint32
+def test_the_counts_are_those_of_the_annotation(annotated: stoker.Dataset) -> None:
+    assert annotated.object_counts.tolist() == [len(boxes(i)) for i in range(RECORDS)]
+    assert annotated.object_counts.dtype == np.uint32
 
 
-def test_a_state_of_images_is_none_of_objects(train: stoker.Dataset) -> None:
-    with stoker.Loader(train, batch_size=5, transform=stoker.Resize(20)) as images:
+def test_a_state_of_images_is_none_of_objects(annotated: stoker.Dataset) -> None:
+    with stoker.Loader(annotated, batch_size=5, transform=stoker.Resize(20)) as images:
         state = images.state_dict()
     with (
-        stoker.Loader(train, batch_size=5, transform=TRANSFORM) as objects,
+        stoker.Loader(annotated, batch_size=5, transform=TRANSFORM) as objects,
         pytest.raises(ConfigError, match="dataset"),
     ):
         objects.load_state_dict(state)
 
 
-def test_objects_that_went_missing_are_an_error_by_name(train: stoker.Dataset) -> None:
-    wrong = train.object_counts.copy()
+def test_objects_that_went_missing_are_an_error_by_name(annotated: stoker.Dataset) -> None:
+    wrong = annotated.object_counts.copy()
     wrong[4] = 2  # it has none
-    opened = stoker.open(train.path)
+    opened = stoker.open(annotated.path)
     opened._object_counts = wrong
     with stoker.Loader(opened, batch_size=4, transform=TRANSFORM) as loader, pytest.raises(ExampleError) as caught:
         list(loader)

@@ -32,13 +32,6 @@ TRANSFORM = stoker.RandomResizedCrop(12, hflip=0.5)
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> stoker.Dataset:
-    folder = tmp_path_factory.mktemp("records")
-    write_shards(folder, RECORDS, 3)
-    return stoker.open(folder)
-
-
-@pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> stoker.Dataset:
     root = tmp_path_factory.mktemp("files")
     for name in ("ant", "bee", "cat"):
@@ -65,13 +58,13 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> stoker.Dataset:
     ],
     ids=str,
 )
-def test_indexing_chooses_what_numpy_chooses(whole: stoker.Dataset, index: Any) -> None:
+def test_indexing_chooses_what_numpy_chooses(train: stoker.Dataset, index: Any) -> None:
     expected = np.arange(RECORDS)[np.asarray(index, np.int64) if isinstance(index, list) else index]
-    part = whole[index]
+    part = train[index]
     assert list(part.numbers) == expected.tolist()
     assert len(part) == len(expected)
-    assert part.labels.tolist() == whole.labels[expected].tolist()
-    assert part.sample_bytes.tolist() == whole.sample_bytes[expected].tolist()
+    assert part.labels.tolist() == train.labels[expected].tolist()
+    assert part.sample_bytes.tolist() == train.sample_bytes[expected].tolist()
     assert [part[at].index for at in range(len(part))] == expected.tolist()
     if len(part):
         assert (part[-1].index, part[0].source) == (expected[-1], f"picture-{expected[0]}.JPEG")
@@ -79,15 +72,15 @@ def test_indexing_chooses_what_numpy_chooses(whole: stoker.Dataset, index: Any) 
         part[len(part)]
 
 
-def test_a_part_of_a_part_is_a_part_of_the_whole(whole: stoker.Dataset) -> None:
-    part = whole[20::-3][[4, 0, 2]]
+def test_a_part_of_a_part_is_a_part_of_the_whole(train: stoker.Dataset) -> None:
+    part = train[20::-3][[4, 0, 2]]
     assert list(part.numbers) == [8, 20, 14]
-    assert part.whole is whole
+    assert part.whole is train
     assert list(part[::2].numbers) == [8, 14]
-    assert whole[[8, 11, 14]].numbers == range(8, 15, 3)  # in no memory, and the same as the slice
-    assert whole[[8, 11, 14]].identity == whole[8:15:3].identity != whole[8:16:4].identity
-    assert whole[:].identity == whole.identity
-    assert repr(part).endswith("3 of 30 samples in 3 shards>")
+    assert train[[8, 11, 14]].numbers == range(8, 15, 3)  # in no memory, and the same as the slice
+    assert train[[8, 11, 14]].identity == train[8:15:3].identity != train[8:16:4].identity
+    assert train[:].identity == train.identity
+    assert repr(part).endswith("3 of 30 samples in 2 shards>")
 
 
 @pytest.mark.parametrize(
@@ -102,22 +95,22 @@ def test_a_part_of_a_part_is_a_part_of_the_whole(whole: stoker.Dataset) -> None:
         ([3, 5, -27], ConfigError, "sample 3 of split train of .* is chosen twice.*sampling=stoker.Weighted"),
     ],
 )
-def test_wrong_indexes_are_refused(whole: stoker.Dataset, index: Any, error: type[Exception], message: str) -> None:
+def test_wrong_indexes_are_refused(train: stoker.Dataset, index: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        whole[index]
+        train[index]
 
 
-def test_shards_are_the_dataset(whole: stoker.Dataset) -> None:
-    parts = [whole.shard(number, 4) for number in range(4)]
+def test_shards_are_the_dataset(train: stoker.Dataset) -> None:
+    parts = [train.shard(number, 4) for number in range(4)]
     assert [len(part) for part in parts] == [7, 8, 7, 8]
     assert [number for part in parts for number in part.numbers] == list(range(RECORDS))
     with pytest.raises(ConfigError, match="index is 4; it must be"):
-        whole.shard(4, 4)
+        train.shard(4, 4)
 
 
-def test_filters(whole: stoker.Dataset, files: stoker.Dataset) -> None:
-    assert list(whole.filter(lambda sample: sample.source.endswith("7.JPEG")).numbers) == [7, 17, 27]
-    assert list(whole.filter(labels=[3, 30, 99]).numbers) == [2, 29]
+def test_filters(train: stoker.Dataset, files: stoker.Dataset) -> None:
+    assert list(train.filter(lambda sample: sample.source.endswith("7.JPEG")).numbers) == [7, 17, 27]
+    assert list(train.filter(labels=[3, 30, 99]).numbers) == [2, 29]
     bees = files.filter(labels=["bee"])
     assert (bees.labels.tolist(), len(bees.classes)) == ([1] * 4, 3)
     assert list(files.filter(lambda sample: sample.source.endswith("0.jpg"), labels=["cat", 0]).numbers) == [0, 8]
@@ -135,8 +128,8 @@ def test_filters(whole: stoker.Dataset, files: stoker.Dataset) -> None:
 
 
 @pytest.mark.parametrize("shuffle", [True, False, stoker.BlockShuffle(2, 2)], ids=str)
-def test_a_loader_reads_the_part_with_the_pixels_of_the_whole(whole: stoker.Dataset, shuffle: Any) -> None:
-    part = whole[25:3:-2]
+def test_a_loader_reads_the_part_with_the_pixels_of_the_whole(train: stoker.Dataset, shuffle: Any) -> None:
+    part = train[25:3:-2]
     with stoker.Loader(part, 4, shuffle, transform=TRANSFORM, seed=5) as loader:
         assert len(loader) == 3
         seen: list[int] = []
@@ -167,19 +160,19 @@ def test_objects_of_a_part_have_the_numbers_of_the_whole(tmp_path: Path) -> None
     assert check_resume(part, [(1, 2), (2, 1)], transform=stoker.ObjectCrops(12)).size == len(expected)
 
 
-def test_states_are_those_of_one_part(whole: stoker.Dataset) -> None:
+def test_states_are_those_of_one_part(train: stoker.Dataset) -> None:
     settings: Any = {"batch_size": 4, "transform": TRANSFORM, "shuffle": True}
     with (
-        stoker.Loader(whole, **settings) as all_,
-        stoker.Loader(whole[:20], **settings) as first,
-        stoker.Loader(whole[[*range(19), 20]], **settings) as second,
-        stoker.Loader(whole[list(range(20))], **settings) as equal,
+        stoker.Loader(train, **settings) as all_,
+        stoker.Loader(train[:20], **settings) as first,
+        stoker.Loader(train[[*range(19), 20]], **settings) as second,
+        stoker.Loader(train[list(range(20))], **settings) as equal,
     ):
         equal.load_state_dict(first.state_dict())
         for other in (all_, second):
             with pytest.raises(ConfigError, match="the state is for dataset"):
                 other.load_state_dict(first.state_dict())
-    assert check_resume(whole[::2], [(1, 3), (2, 2)]).size == 15
+    assert check_resume(train[::2], [(1, 3), (2, 2)]).size == 15
 
 
 def numbers_of(part: stoker.Dataset, results: Any) -> None:
@@ -189,31 +182,31 @@ def numbers_of(part: stoker.Dataset, results: Any) -> None:
 
 @pytest.mark.timeout(180)
 @pytest.mark.slow
-def test_a_part_is_opened_again_in_another_process(whole: stoker.Dataset, tmp_path: Path) -> None:
-    part = whole[[7, 2, 20]]
+def test_a_part_is_opened_again_in_another_process(train: stoker.Dataset, tmp_path: Path) -> None:
+    part = train[[7, 2, 20]]
     context = multiprocessing.get_context("spawn")
     results = context.Queue()
     child = context.Process(target=numbers_of, args=(part, results))
     child.start()
     assert results.get(timeout=120) == [7, 2, 20]
     child.join(60)
-    again = pickle.loads(pickle.dumps(whole[3:9]))
-    assert (again.numbers, again.identity) == (range(3, 9), whole[3:9].identity)
+    again = pickle.loads(pickle.dumps(train[3:9]))
+    assert (again.numbers, again.identity) == (range(3, 9), train[3:9].identity)
     with stoker.Loader(part, 2, transform=TRANSFORM) as loader, pickle.loads(pickle.dumps(loader)) as other:
         assert [b.indices.tolist() for b in other] == [[7, 2], [20]]
 
 
-def test_caches_are_shared_with_the_whole(whole: stoker.Dataset, tmp_path: Path) -> None:
+def test_caches_are_shared_with_the_whole(train: stoker.Dataset, tmp_path: Path) -> None:
     for cache in (stoker.MemoryCache("4MB"), stoker.NodeCache(tmp_path / "cache", "16MB")):
-        for dataset in (whole[:10], whole[5:20], whole):
+        for dataset in (train[:10], train[5:20], train):
             with stoker.Loader(dataset, 5, transform=TRANSFORM, cache=cache) as loader:
                 list(loader)
         stats = cache.stats()
         assert (stats.hits, stats.misses) == (5 + 20, 30)
 
 
-def test_parts_are_mixed_and_numbered_in_their_wholes(whole: stoker.Dataset, files: stoker.Dataset) -> None:
-    mixed = stoker.mix([whole[[5, 3]], whole[10:12], files[::4]], label_offsets=[0, 0, 0])
+def test_parts_are_mixed_and_numbered_in_their_wholes(train: stoker.Dataset, files: stoker.Dataset) -> None:
+    mixed = stoker.mix([train[[5, 3]], train[10:12], files[::4]], label_offsets=[0, 0, 0])
     with stoker.Loader(mixed, 7, transform=TRANSFORM) as loader:
         batch = next(iter(loader))
     assert sorted(batch.indices.tolist()) == [3, 5, 40, 41, 60, 64, 68]
@@ -221,8 +214,8 @@ def test_parts_are_mixed_and_numbered_in_their_wholes(whole: stoker.Dataset, fil
     assert [by_index[index] for index in (3, 5, 40, 41, 60, 64, 68)] == [4, 6, 11, 12, 0, 1, 2]
 
 
-def test_samples_of_a_part_by_number_in_pytorch(whole: stoker.Dataset) -> None:
-    mapped = stoker.torch.MapDataset(whole[20:10:-3], TRANSFORM)
+def test_samples_of_a_part_by_number_in_pytorch(train: stoker.Dataset) -> None:
+    mapped = stoker.torch.MapDataset(train[20:10:-3], TRANSFORM)
     assert [mapped[i][1] for i in range(len(mapped))] == [21, 18, 15, 12]
 
 
@@ -245,9 +238,9 @@ def test_the_doctor_takes_a_part(files: stoker.Dataset) -> None:
     assert doctor.report.evidence.files.loose
 
 
-def test_an_empty_part_is_refused_by_a_loader(whole: stoker.Dataset) -> None:
+def test_an_empty_part_is_refused_by_a_loader(train: stoker.Dataset) -> None:
     with pytest.raises(ConfigError, match=r"this part of split train of .* has no samples"):
-        stoker.Loader(whole[5:5], 2, transform=TRANSFORM)
+        stoker.Loader(train[5:5], 2, transform=TRANSFORM)
 
 
 def by_name(dataset: stoker.Dataset, seed: int, depth: int = 0) -> dict[str, int]:
@@ -268,17 +261,17 @@ def names(dataset: stoker.Dataset) -> list[str]:
 
 
 @pytest.mark.parametrize("seed", [0, 2**63 + 5])
-def test_random_parts_equal_their_twin(whole: stoker.Dataset, files: stoker.Dataset, seed: int) -> None:
+def test_random_parts_equal_their_twin(train: stoker.Dataset, files: stoker.Dataset, seed: int) -> None:
     shares = [Fraction(1, 2), Fraction(1, 4), Fraction(1, 4)]
-    for dataset in (whole, whole[25:3:-1], files):
+    for dataset in (train, train[25:3:-1], files):
         draws = by_name(dataset, seed)
         parts = dataset.random_split([0.5, 0.25, 0.25], seed=seed)
         for number, part in enumerate(parts):
             assert names(part) == [name for name in names(dataset) if twin.part_of(draws[name], shares) == number]
         fifths = [Fraction(1, 3)] * 3
-        for number, (train, validation) in enumerate(dataset.folds(3, seed=seed)):
+        for number, (rest, validation) in enumerate(dataset.folds(3, seed=seed)):
             assert names(validation) == [name for name in draws if twin.part_of(draws[name], fifths) == number]
-            assert sorted([*train.numbers, *validation.numbers]) == sorted(dataset.numbers)
+            assert sorted([*rest.numbers, *validation.numbers]) == sorted(dataset.numbers)
     draws = by_name(files, seed)
     two = [name for label in range(3) for name in sorted(names(files)[4 * label : 4 * label + 4], key=draws.get)[:2]]
     assert names(files.per_class(2, seed=seed)) == [name for name in names(files) if name in two]
@@ -313,11 +306,11 @@ def test_samples_that_share_a_name_are_told_apart_by_their_images(tmp_path: Path
     assert first_parts[0] == first_parts[1]
 
 
-def test_random_parts_never_change(whole: stoker.Dataset) -> None:
+def test_random_parts_never_change(train: stoker.Dataset) -> None:
     # A model that was trained on one part is validated on the other, years later.
-    validation = whole.random_split([0.8, 0.2], seed=17)[1]
+    validation = train.random_split([0.8, 0.2], seed=17)[1]
     assert list(validation.numbers) == VALIDATION
-    assert [list(part.numbers) for _, part in whole.folds(3)] == FOLDS
+    assert [list(part.numbers) for _, part in train.folds(3)] == FOLDS
 
 
 def test_samples_stay_in_their_part(tmp_path: Path) -> None:
@@ -378,9 +371,9 @@ def test_a_part_is_divided_independently(tmp_path: Path) -> None:
         (lambda d: d.per_class(0), "count is 0"),
     ],
 )
-def test_wrong_divisions_are_refused(whole: stoker.Dataset, call: Any, message: str) -> None:
+def test_wrong_divisions_are_refused(train: stoker.Dataset, call: Any, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        call(whole)
+        call(train)
 
 
 def test_labels_of_a_part_are_read_alone(tmp_path: Path) -> None:

@@ -5,19 +5,12 @@ from __future__ import annotations
 import pytest
 
 import stoker
-from loader.shards import image, write_shards
+from loader.shards import image
 from reference import pictures, transform
 from transforms.cases import of_any_image
 
 RECORDS = 48
 SEED = 2**63 + 17
-
-
-@pytest.fixture(scope="module")
-def train(tmp_path_factory: pytest.TempPathFactory) -> stoker.Dataset:
-    directory = tmp_path_factory.mktemp("shards")
-    write_shards(directory, RECORDS, 3)
-    return stoker.open(directory)
 
 
 CROP = stoker.RandomResizedCrop(32, hflip=0.5)

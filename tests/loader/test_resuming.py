@@ -9,20 +9,14 @@ import pytest
 
 import stoker
 from loader.resuming import check_resume
-from loader.shards import write_annotated, write_shards
+from loader.shards import write_annotated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+RECORDS = 29
 SHORT = ((1, 3), (2, 4))
-
-
-@pytest.fixture(scope="module")
-def train(tmp_path_factory: pytest.TempPathFactory) -> stoker.Dataset:
-    directory = tmp_path_factory.mktemp("resume")
-    write_shards(directory, 29, 2)
-    return stoker.open(directory)
 
 
 def test_resuming_is_exact_with_a_stop_at_every_step(train: stoker.Dataset) -> None:

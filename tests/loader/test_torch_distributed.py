@@ -13,7 +13,6 @@ import torch
 import preloaded
 import stoker
 from loader import torch_ranks
-from loader.shards import write_shards
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,12 +24,12 @@ FRAMEWORKS = ("torch", "accelerate", "lightning.pytorch")
 LIMIT = 150  # seconds; a hang is a failure
 
 
-def torchrun(processes: int, tasks: str, shards: Path, out: Path, *more: str) -> list[dict[str, Any]]:
+def torchrun(processes: int, tasks: str, train: stoker.Dataset, out: Path, *more: str) -> list[dict[str, Any]]:
     """Run tasks, separated by commas, on so many ranks; return what each rank found, by task."""
     out.mkdir()
     python = preloaded.python(*FRAMEWORKS)
     command = [python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
-    command += [torch_ranks.__file__, tasks, str(shards), str(out), *more]
+    command += [torch_ranks.__file__, tasks, str(train.path), str(out), *more]
     finished = subprocess.run(
         command, check=False, capture_output=True, text=True, timeout=LIMIT, env={**os.environ, "OMP_NUM_THREADS": "1"}
     )
@@ -39,27 +38,20 @@ def torchrun(processes: int, tasks: str, shards: Path, out: Path, *more: str) ->
 
 
 @pytest.fixture(scope="module")
-def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("shards")
-    write_shards(directory, RECORDS, 2)
-    return directory
-
-
-@pytest.fixture(scope="module")
-def two_ranks(shards: Path, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+def two_ranks(train: stoker.Dataset, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """What two ranks found before they knew of each other, in whole epochs, and in the first steps of one."""
-    return torchrun(2, "made_too_early,epochs,gradients", shards, tmp_path_factory.mktemp("ranks") / "two")
+    return torchrun(2, "made_too_early,epochs,gradients", train, tmp_path_factory.mktemp("ranks") / "two")
 
 
 @pytest.fixture(scope="module")
-def in_the_hands_of_others(shards: Path, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+def through_others(train: stoker.Dataset, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """What two ranks found through Accelerate and through Lightning."""
-    return torchrun(2, "accelerate,lightning", shards, tmp_path_factory.mktemp("ranks") / "others")
+    return torchrun(2, "accelerate,lightning", train, tmp_path_factory.mktemp("ranks") / "others")
 
 
-def sequence(shards: Path) -> list[int]:
+def sequence(train: stoker.Dataset) -> list[int]:
     settings = {**torch_ranks.SETTINGS, "batch_size": RECORDS}
-    with stoker.Loader(stoker.open(shards), **settings) as loader:
+    with stoker.Loader(train, **settings) as loader:
         return next(iter(loader)).indices.tolist()
 
 
@@ -85,25 +77,23 @@ def test_two_ranks_share_an_epoch_with_every_tail(two_ranks: list[dict[str, Any]
 
 
 @pytest.mark.timeout(3 * LIMIT)
-def test_two_ranks_stop_and_three_go_on(two_ranks: list[dict[str, Any]], shards: Path, tmp_path: Path) -> None:
+def test_two_ranks_stop_and_three_go_on(two_ranks: list[dict[str, Any]], train: stoker.Dataset, tmp_path: Path) -> None:
     before = [rank["gradients"] for rank in two_ranks]
     assert before[0]["state"] == before[1]["state"]
-    resumed = torchrun(3, "gradients", shards, tmp_path / "three", json.dumps(before[0]["state"]))
+    resumed = torchrun(3, "gradients", train, tmp_path / "three", json.dumps(before[0]["state"]))
     after = [rank["gradients"] for rank in resumed]
-    assert sorted(flat([rank["indices"] for rank in before])) == sorted(sequence(shards)[:12])
-    assert sorted(flat([rank["indices"] for rank in after])) == sorted(sequence(shards)[12:])
+    assert sorted(flat([rank["indices"] for rank in before])) == sorted(sequence(train)[:12])
+    assert sorted(flat([rank["indices"] for rank in after])) == sorted(sequence(train)[12:])
 
     # DistributedDataParallel has averaged over the ranks: the same as one process with all samples, divided.
-    for ranks, samples in ((before, sequence(shards)[:12]), (after, sequence(shards)[12:])):
+    for ranks, samples in ((before, sequence(train)[:12]), (after, sequence(train)[12:])):
         assert len({rank["gradients"] for rank in ranks}) == 1
-        assert ranks[0]["gradients"] == pytest.approx(gradients_of(shards, samples) / len(ranks), rel=1e-4)
+        assert ranks[0]["gradients"] == pytest.approx(gradients_of(train, samples) / len(ranks), rel=1e-4)
 
 
-def gradients_of(shards: Path, samples: Sequence[int]) -> float:
+def gradients_of(train: stoker.Dataset, samples: Sequence[int]) -> float:
     model = torch_ranks.network()
-    shown = stoker.torch.MapDataset(stoker.open(shards), torch_ranks.SETTINGS["transform"], seed=5).__getitems__(
-        samples
-    )
+    shown = stoker.torch.MapDataset(train, torch_ranks.SETTINGS["transform"], seed=5).__getitems__(samples)
     images, labels = torch.stack([pair[0] for pair in shown]), torch.tensor([pair[1] for pair in shown])
     torch.nn.functional.cross_entropy(model(images.float() / 255), labels, reduction="sum").backward()
     return sum(float(parameter.grad.abs().sum()) for parameter in model.parameters())
@@ -119,18 +109,18 @@ def test_a_loader_that_was_made_before_the_ranks_were_known_says_so(two_ranks: l
 
 
 @pytest.mark.timeout(2 * LIMIT)
-def test_two_ranks_in_the_hands_of_accelerate(in_the_hands_of_others: list[dict[str, Any]], shards: Path) -> None:
-    ranks = [rank["accelerate"] for rank in in_the_hands_of_others]
+def test_two_ranks_in_the_hands_of_accelerate(through_others: list[dict[str, Any]], train: stoker.Dataset) -> None:
+    ranks = [rank["accelerate"] for rank in through_others]
     assert [rank["processes"] for rank in ranks] == [2, 2]
     assert sorted(flat(ranks[0]["steps"]) + flat(ranks[1]["steps"])) == list(range(RECORDS))
-    assert ranks[0]["gathered"] == ranks[1]["gathered"] == sequence(shards)
+    assert ranks[0]["gathered"] == ranks[1]["gathered"] == sequence(train)
     for rank in ranks:
         assert sorted(rank["metrics"]) == list(range(RECORDS))  # no sample counts twice
 
 
 @pytest.mark.timeout(2 * LIMIT)
-def test_two_ranks_in_the_hands_of_lightning(in_the_hands_of_others: list[dict[str, Any]]) -> None:
-    ranks = [rank["lightning"] for rank in in_the_hands_of_others]
+def test_two_ranks_in_the_hands_of_lightning(through_others: list[dict[str, Any]]) -> None:
+    ranks = [rank["lightning"] for rank in through_others]
     for first in (0, 4):  # four steps an epoch
         keys = [index for rank in ranks for index in flat(rank["steps"][first : first + 4])]
         assert sorted(keys) == list(range(RECORDS))
@@ -181,13 +171,13 @@ if __name__ == "__main__":
 
 
 @pytest.mark.timeout(3 * LIMIT)
-def test_ranks_that_lightning_spawns_take_their_shares_of_a_loader(shards: Path, tmp_path: Path) -> None:
+def test_ranks_that_lightning_spawns_take_their_shares_of_a_loader(train: stoker.Dataset, tmp_path: Path) -> None:
     outs = [tmp_path / "given", tmp_path / "made in each rank"]
     for out in outs:
         out.mkdir()
     (tmp_path / "fit.py").write_text(LIGHTNING)
     done = subprocess.run(
-        [preloaded.python(*FRAMEWORKS), str(tmp_path / "fit.py"), str(shards), *map(str, outs)],
+        [preloaded.python(*FRAMEWORKS), str(tmp_path / "fit.py"), str(train.path), *map(str, outs)],
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         check=False,
         capture_output=True,

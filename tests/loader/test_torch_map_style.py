@@ -264,9 +264,9 @@ def test_a_pickled_dataset_is_opened_again(
         assert after[0].features == features
 
 
-def test_a_pickled_dataset_that_was_replaced_is_refused(train: stoker.Dataset, tmp_path: Path) -> None:
-    sent = pickle.dumps(train)
-    write_shards(tmp_path, RECORDS + 1, 2)
+def test_a_pickled_dataset_that_was_replaced_is_refused(tmp_path: Path) -> None:
+    sent = pickle.dumps(stoker.open(write_shards(tmp_path, 4, 2)[0].parent))
+    write_shards(tmp_path, 5, 2)
     with pytest.raises(ConfigError, match="the one that was pickled is"):
         pickle.loads(sent)
 

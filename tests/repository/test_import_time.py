@@ -19,7 +19,9 @@ def loaded(statement: str) -> set[str]:
 
 
 def test_the_package_loads_its_errors_alone() -> None:
-    assert {name for name in loaded("import stoker") if name.startswith("stoker")} == {"stoker", "stoker.errors"}
+    modules = loaded("import stoker")
+    assert {name for name in modules if name.startswith("stoker")} == {"stoker", "stoker.errors"}
+    assert modules & {"torch", "tensorflow", "jax"} == set()
 
 
 @pytest.mark.parametrize("word", ["--help", "--version"])
