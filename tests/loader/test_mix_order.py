@@ -13,7 +13,7 @@ import stoker
 from loader.resuming import check_resume
 from loader.shards import write_shards
 from reference import mixing as twin
-from stoker.loader.epochs import interleave
+from stoker.loader.mixes import interleave
 
 COUNTS = st.lists(st.integers(1, 40), min_size=1, max_size=5)
 SIZES = [5, 9, 16]

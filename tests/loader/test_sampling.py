@@ -17,12 +17,13 @@ from loader.shards import boxes, image, write_annotated
 from reference import example, pictures, tfrecord, transform
 from reference import sampling as twin
 from stoker.errors import BadSampleWarning, ConfigError
-from stoker.loader.epochs import Images, Sampled, whole_numbers
+from stoker.loader.epochs import Images
+from stoker.loader.sampling import Sampled, whole_numbers
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stoker.loader.epochs import Sampling
+    from stoker.loader.sampling import Sampling
 
 CLASSES = {"ant": 2, "bee": 11, "cat": 5}
 LABELS = [label for label, count in enumerate(CLASSES.values()) for _ in range(count)]

@@ -6,7 +6,7 @@ Its modules, and what each is made of::
     dataset     samples by number, and parts of it ◄── selection
     readers     how samples are read ◄── sample: one of them; pictures: for people
     settings    what a loader is given
-    feed        which samples come when, and how long an epoch is ◄── epochs, ranks, stoker.order
+    feed        which samples come when, and how long an epoch is ◄── epochs, mixes, sampling, ranks, stoker.order
     engine      how batches are made ◄── batch, caches, read_ahead, tracing
     loader      epochs one after the other, and where they go on
 """
@@ -27,9 +27,10 @@ from stoker.loader.batch import (
 from stoker.loader.caches import CacheDirectory, CacheEntry, CacheStats, MemoryCache, NodeCache
 from stoker.loader.dataset import Dataset
 from stoker.loader.engine import BadSample, BadSampleReport, BatchMaker, SampleEngine
-from stoker.loader.epochs import Balanced, Mix, Objects, Weighted, dataset_of, mix, parts_of
+from stoker.loader.epochs import Objects
 from stoker.loader.feed import Feed, chosen_fields
 from stoker.loader.loader import Loader, loader_in, loader_of, loader_settings, trace
+from stoker.loader.mixes import Mix, dataset_of, mix, parts_of
 from stoker.loader.opening import (
     choose_split,
     layout_of,
@@ -61,5 +62,6 @@ from stoker.loader.ranks import cpu_share, find_call_site
 from stoker.loader.read_ahead import ReadAhead
 from stoker.loader.readers import FILE_SCHEMA, ImageFiles, ShardRecords
 from stoker.loader.sample import Sample, boxes_of, label_of, mask_of, texts_of
+from stoker.loader.sampling import Balanced, Weighted
 from stoker.loader.settings import LoaderSettings, OnBad, settings_given
 from stoker.loader.tracing import LoaderStats, StageStats

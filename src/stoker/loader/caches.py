@@ -40,7 +40,7 @@ from stoker.config import check_choice, check_size, format_size
 from stoker.errors import ConfigError
 from stoker.forks import PerProcess
 from stoker.format import FRAME_BYTES, INDEXES_FOLDER
-from stoker.loader.epochs import Mix, parts_of
+from stoker.loader.mixes import Mix, parts_of
 from stoker.sources import UNPACKED_FOLDER
 from stoker.storage import location
 from stoker.strict_json import parse_json

@@ -23,7 +23,8 @@ from stoker.errors import (
 )
 from stoker.forks import process_number
 from stoker.loader.batch import NO_BOXES, Batch, BatchOrigin, batch_value, empty_column, native_column
-from stoker.loader.epochs import WHOLE_IMAGE, Request, parts_of, upcoming
+from stoker.loader.epochs import WHOLE_IMAGE, Request, upcoming
+from stoker.loader.mixes import parts_of
 from stoker.loader.pictures import first_mask
 from stoker.loader.read_ahead import Prefetcher, Upcoming
 from stoker.loader.readers import converter

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 from stoker.config import check_range, without_address
 from stoker.errors import ConfigError
 from stoker.loader.dataset import Dataset
-from stoker.loader.epochs import Images, Mix, MixedSamples, Objects, Sampled, Samples, parts_of
+from stoker.loader.epochs import Images, Objects, Samples
+from stoker.loader.mixes import Mix, MixedSamples, parts_of
 from stoker.loader.ranks import CpuShare, cpu_share, resolve
 from stoker.loader.read_ahead import ReadAhead
+from stoker.loader.sampling import Sampled
 from stoker.order import EpochOrder, Position, Topology, chosen_tail, steps_left
 from stoker.transforms import ObjectCrops, Output, check_operations
 from stoker.types import Field

@@ -21,8 +21,8 @@ from stoker.errors import ClosedError, ConfigError, SourceWarning, StokerError
 from stoker.forks import PerProcess
 from stoker.habits import ITERATING, needs_transform, no_attribute
 from stoker.loader.engine import SampleEngine
-from stoker.loader.epochs import dataset_of, parts_of
 from stoker.loader.feed import Feed
+from stoker.loader.mixes import dataset_of, parts_of
 from stoker.loader.pictures import escaped, notebook_block
 from stoker.loader.ranks import Agreement, check_group
 from stoker.loader.settings import LoaderSettings, settings_given
@@ -42,9 +42,10 @@ if TYPE_CHECKING:
     from stoker.loader.caches import MemoryCache, NodeCache
     from stoker.loader.dataset import Dataset
     from stoker.loader.engine import BadSampleReport
-    from stoker.loader.epochs import Balanced, Mix, Weighted
     from stoker.loader.feed import RunIdentity
+    from stoker.loader.mixes import Mix
     from stoker.loader.read_ahead import ReadAhead
+    from stoker.loader.sampling import Balanced, Weighted
     from stoker.loader.settings import OnBad
     from stoker.loader.tracing import EventLog, LoaderStats
     from stoker.order import BlockShuffle, Tail

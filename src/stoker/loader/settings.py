@@ -16,8 +16,8 @@ from stoker.errors import ConfigError
 from stoker.habits import LOADERS, refuse_no_transform, refuse_unknown
 from stoker.loader.batch import BoxOutput
 from stoker.loader.caches import MemoryCache, NodeCache
-from stoker.loader.epochs import Balanced, Weighted
 from stoker.loader.read_ahead import ReadAhead
+from stoker.loader.sampling import Balanced, Weighted
 from stoker.order import BlockShuffle, Tail
 from stoker.transforms import Output, Transform
 from stoker.types import DecodeMode, Field
