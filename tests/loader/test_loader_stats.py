@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import stoker
 from stoker.cli.main import main
-from stoker.loader.tracing import STAGES
+from stoker.loader.stats import STAGES
 
 if TYPE_CHECKING:
     from pathlib import Path

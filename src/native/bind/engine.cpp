@@ -260,7 +260,7 @@ nb::list failures_of(const FinishedBatch& finished) {
   return failures;
 }
 
-// What of the loader's figures is the engine's, under the names that loader/tracing.py reads.
+// What of the loader's figures is the engine's, under the names that loader/stats.py reads.
 nb::dict totals(Engine& engine) {
   const EngineTotals all = engine.get().totals();
   nb::dict counts, stages;

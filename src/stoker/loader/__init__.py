@@ -7,7 +7,7 @@ Its modules, and what each is made of::
     readers     how samples are read ◄── sample: one of them; pictures: for people
     settings    what a loader is given
     feed        which samples come when, and how long an epoch is ◄── epochs, mixes, sampling, ranks, stoker.order
-    engine      how batches are made ◄── batch, caches, read_ahead, tracing
+    engine      how batches are made ◄── batch, caches, read_ahead, stats, tracing
     loader      epochs one after the other, and where they go on
 """
 
@@ -64,4 +64,4 @@ from stoker.loader.readers import FILE_SCHEMA, ImageFiles, ShardRecords
 from stoker.loader.sample import Sample, boxes_of, label_of, mask_of, texts_of
 from stoker.loader.sampling import Balanced, Weighted
 from stoker.loader.settings import LoaderSettings, OnBad, settings_given
-from stoker.loader.tracing import LoaderStats, StageStats
+from stoker.loader.stats import LoaderStats, StageStats

@@ -28,7 +28,8 @@ from stoker.loader.mixes import parts_of
 from stoker.loader.pictures import first_mask
 from stoker.loader.read_ahead import Prefetcher, Upcoming
 from stoker.loader.readers import converter
-from stoker.loader.tracing import EventLog, FetchLog, LoaderStats, stats_of
+from stoker.loader.stats import LoaderStats, stats_of
+from stoker.loader.tracing import EventLog, FetchLog
 from stoker.order import Position, random_numbers
 from stoker.transforms import MultiCrop, native_transforms
 

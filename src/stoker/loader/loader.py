@@ -47,7 +47,8 @@ if TYPE_CHECKING:
     from stoker.loader.read_ahead import ReadAhead
     from stoker.loader.sampling import Balanced, Weighted
     from stoker.loader.settings import OnBad
-    from stoker.loader.tracing import EventLog, LoaderStats
+    from stoker.loader.stats import LoaderStats
+    from stoker.loader.tracing import EventLog
     from stoker.order import BlockShuffle, Tail
     from stoker.transforms import Output, Transform
     from stoker.types import DecodeMode, Field
