@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import jax
 import numpy as np
@@ -10,23 +11,22 @@ import pytest
 import torch
 
 import stoker
+from loader.modes import INTEGERS, OUTPUTS
 from stoker.errors import ConfigError
 
 CROP = stoker.RandomResizedCrop(24, hflip=0.5)
 SETTINGS = {"batch_size": 4, "transform": CROP, "shuffle": True, "seed": 9}
 
 
-OUTPUTS = [
-    stoker.Output(),
-    stoker.Output(layout="NCHW"),
-    stoker.Output("float16", "NCHW", (0.5, 0.4, 0.3), (0.2, 0.3, 0.4)),
-    stoker.Output("float32"),
-]
-
-
-@pytest.mark.parametrize("output", OUTPUTS, ids=str)
-def test_all_frameworks_give_the_same_batches(train: stoker.Dataset, output: stoker.Output) -> None:
-    settings = {**SETTINGS, "output": output, "tail": "pad"}
+@pytest.mark.parametrize(("mode", "output"), OUTPUTS, ids=str)
+def test_all_frameworks_give_the_same_batches(train: stoker.Dataset, mode: Any, output: stoker.Output) -> None:
+    train = stoker.open(train.path, mode=mode)
+    settings = {
+        **SETTINGS,
+        "transform": stoker.MultiCrop(CROP, stoker.Resize((7, 11))),
+        "output": output,
+        "tail": "pad",
+    }
     in_tensorflow = stoker.tensorflow.dataset(
         train, elements=("images", "labels", "indices", "seeds", "valid", "position"), **settings
     )
@@ -39,10 +39,12 @@ def test_all_frameworks_give_the_same_batches(train: stoker.Dataset, output: sto
         for _ in range(2):
             for a, b, c in zip(plain, in_torch, in_tensorflow, strict=True):
                 d = next(in_jax)
-                assert a.images.dtype == (output.dtype or "uint8")
-                for pixels in (b.images.numpy(), c[0].numpy(), d["images"]):
-                    assert pixels.dtype == a.images.dtype
-                    assert pixels.tobytes() == a.images.tobytes()
+                for number, (spec, mine) in enumerate(zip(in_tensorflow.element_spec[0], a.images, strict=True)):
+                    assert mine.dtype == (output.dtype or INTEGERS[mode])
+                    assert spec.shape[1:] == mine.shape[1:]
+                    for pixels in (b.images[number].numpy(), c[0][number].numpy(), d["images"][number]):
+                        assert (pixels.dtype, pixels.shape) == (mine.dtype, mine.shape)
+                        assert pixels.tobytes() == mine.tobytes()
                 assert b.position == a.position
                 assert c[5].numpy().tolist() == [a.position.epoch, a.position.consumed, SETTINGS["seed"]]
                 images, labels = b

@@ -12,7 +12,7 @@ from loader.shards import image, write_shards
 from reference import pictures, transform
 from reference.philox import sample_draw
 from repository.checkout import ROOT
-from stoker.errors import BadSampleWarning, ConfigError, ImageError, TooManyBadSamplesError
+from stoker.errors import BadSampleWarning, ImageError, TooManyBadSamplesError
 from stoker.loader.engine import _ATTEMPTS
 
 if TYPE_CHECKING:
@@ -132,14 +132,6 @@ def test_a_dataset_of_nothing_but_bad_samples_ends(tmp_path: Path) -> None:
     broken = stoker.open(tmp_path, keys=stoker.RecordKeys("image/encoded", "image/class/label", 0))
     with stoker.Loader(broken, batch_size=5, **SETTINGS) as loader, pytest.raises(ImageError):
         list(loader)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"), [({"on_bad": "skip"}, "on_bad is 'skip'"), ({"max_bad": -1}, "max_bad")]
-)
-def test_senseless_settings_are_refused(train: stoker.Dataset, settings: dict, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        stoker.Loader(train, batch_size=5, transform=TRANSFORM, **settings)
 
 
 def test_the_page_says_how_many_substitutes_are_tried() -> None:

@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 
 import stoker
+from loader.modes import INTEGERS, MODES, OUTPUTS
 from loader.shards import boxes, payload, write_annotated
 from page_checks import checked
 from reference import colors, example, pictures, tfrecord, transform
@@ -23,8 +24,6 @@ from stoker.loader.pictures import original_pixels, visible
 if TYPE_CHECKING:
     from pathlib import Path
 
-MODES: dict[Any, int] = {"RGB": 3, "L": 1, "RGBA": 4, "I;16": 1}
-INTEGERS = {mode: "uint16" if mode == "I;16" else "uint8" for mode in MODES}
 SIZE, SIDE = 14, 9
 TRANSFORM = stoker.RandomResizedCrop(SIDE, hflip=0.5)
 BOTH = stoker.MultiCrop(TRANSFORM, stoker.Resize((7, 11)))
@@ -238,25 +237,6 @@ def test_records_of_pixels(tmp_path: Path) -> None:
             stoker.open(tmp_path, mode="I;16")
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_caches_give_the_pixels_of_the_mode(folder: Path, tmp_path: Path, mode: Any) -> None:
-    train = stoker.open(folder, mode=mode)
-    with stoker.Loader(train, batch_size=4, transform=BOTH, seed=3) as loader:
-        expected = [[batch.images for batch in loader] for _ in range(3)]
-    for cache in (
-        stoker.MemoryCache("64MB"),
-        stoker.MemoryCache("64MB", keep="decoded"),
-        stoker.NodeCache(tmp_path / "cache", "64MB"),
-    ):
-        with stoker.Loader(train, batch_size=4, transform=BOTH, seed=3, cache=cache) as loader:
-            for wanted in expected:
-                for batch, images in zip(loader, wanted, strict=True):
-                    for image, other in zip(batch.images, images, strict=True):
-                        assert image.dtype == other.dtype
-                        assert (image == other).all()
-        assert cache.stats().hits >= SIZE
-
-
 def test_what_is_kept_as_stored_serves_every_mode(folder: Path, tmp_path: Path) -> None:
     for cache in (stoker.MemoryCache("64MB"), stoker.NodeCache(tmp_path / "cache", "64MB")):
         for number, mode in enumerate(MODES):
@@ -285,61 +265,6 @@ def test_a_state_serves_every_mode(folder: Path) -> None:
     ) as loader:
         loader.load_state_dict(state)
         assert [batch.indices.tolist() for batch in loader] == rest
-
-
-OUTPUTS = {
-    mode: [
-        stoker.Output(),
-        stoker.Output(layout="NCHW"),
-        stoker.Output("float16", "NCHW", (0.5,) * count, (0.2,) * count),
-        stoker.Output("float32"),
-    ]
-    for mode, count in MODES.items()
-}
-
-
-@pytest.mark.parametrize(
-    ("mode", "output"), [(mode, output) for mode, outputs in OUTPUTS.items() for output in outputs], ids=str
-)
-def test_all_frameworks_give_the_same_batches(folder: Path, mode: Any, output: stoker.Output) -> None:
-    import tensorflow as tf  # noqa: PLC0415
-    import torch  # noqa: PLC0415
-
-    train = stoker.open(folder, mode=mode)
-    settings: dict[str, Any] = {"batch_size": 4, "transform": BOTH, "seed": 9, "output": output}
-    elements = stoker.tensorflow.dataset(train, **settings)
-    with (
-        stoker.Loader(train, **settings) as plain,
-        stoker.torch.DataLoader(train, **settings) as tensors,
-        stoker.jax.batches(train, **settings) as leaves,
-    ):
-        for a, b, c in zip(plain, tensors, elements, strict=True):
-            d = next(leaves)
-            for number, spec in enumerate(elements.element_spec[0]):
-                mine = a.images[number]
-                assert spec.dtype == tf.as_dtype(mine.dtype)
-                assert spec.shape[1:] == mine.shape[1:]
-                assert b.images[number].dtype == getattr(torch, str(mine.dtype))
-                for array in (b.images[number].numpy(), c[0][number].numpy(), d["images"][number]):
-                    assert array.dtype == mine.dtype
-                    assert array.shape == mine.shape
-                    assert array.tobytes() == mine.tobytes()
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_batches_on_a_sharding(folder: Path, mode: Any) -> None:
-    import jax  # noqa: PLC0415
-
-    train = stoker.open(folder, mode=mode)
-    sharding = jax.sharding.NamedSharding(
-        jax.sharding.Mesh(np.array(jax.devices()[:1]), ("data",)), jax.sharding.PartitionSpec("data")
-    )
-    expected = pixels(train)
-    with stoker.jax.batches(train, 7, transform=TRANSFORM, seed=3, sharding=sharding) as leaves:
-        first = next(leaves)["images"]
-    assert isinstance(first, jax.Array)
-    assert first.dtype == INTEGERS[mode]
-    assert (np.asarray(first) == expected[:7]).all()
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -395,9 +320,7 @@ def test_fast_decoding_is_close_in_every_mode(folder: Path, mode: Any) -> None:
     assert np.abs(fast.astype(int) - exact)[others].max() <= (3 if mode == "RGBA" else 1)
 
 
-@pytest.mark.parametrize(
-    ("mode", "output"), [(mode, output) for mode, outputs in OUTPUTS.items() for output in outputs], ids=str
-)
+@pytest.mark.parametrize(("mode", "output"), OUTPUTS, ids=str)
 def test_pictures_of_batches_and_samples(folder: Path, mode: Any, output: stoker.Output) -> None:
     train = stoker.open(folder, mode=mode)
     plain, batch = (batches(train, output=each)[0] for each in (None, output))

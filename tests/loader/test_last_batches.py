@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import stoker
-from loader.processes import free_ports, run_together
 from loader.shards import write_annotated, write_shards
-from stoker.order import chosen_tail
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -94,67 +92,3 @@ def test_all_frameworks_agree(tmp_path: Path, batch_size: int, world_size: int) 
             for plain, a, b, (indices, valid) in zip(expected, in_torch, in_jax, in_tensorflow, strict=True):
                 assert plain.indices.tolist() == a.indices.tolist() == b["indices"].tolist() == indices.numpy().tolist()
                 assert plain.valid.tolist() == a.valid.tolist() == b["valid"].tolist() == valid.numpy().tolist()
-
-
-@pytest.mark.parametrize(
-    ("world_size", "drop_last", "tail"), [(1, False, "short"), (2, False, "pad"), (2, True, "drop")]
-)
-def test_what_a_tail_is_where_it_is_left_out(world_size: int, tail: Any, *, drop_last: bool) -> None:
-    assert chosen_tail(None, drop_last=drop_last, world_size=world_size) == tail
-    assert chosen_tail("wrap", drop_last=False, world_size=world_size) == "wrap"
-
-
-THREE_RANKS = """
-    import json, math, os, sys, time
-    rank, port, directory = int(sys.argv[1]), sys.argv[2], sys.argv[3]
-    os.environ |= {"RANK": str(rank), "WORLD_SIZE": "3", "MASTER_ADDR": "localhost", "MASTER_PORT": port}
-    import torch, torch.distributed as dist
-    from torch.nn.parallel import DistributedDataParallel
-    import stoker
-
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo")
-    torch.manual_seed(0)
-    model = DistributedDataParallel(torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(8 * 8 * 3, 128)))
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    sizes, counted, losses = [], 0, []
-    with stoker.torch.DataLoader(stoker.open(directory), 11, shuffle=True, transform=stoker.Resize(8)) as loader:
-        for images, labels in loader:  # as the first page has it
-            loss = torch.nn.functional.cross_entropy(model(images.float() / 255), labels)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            sizes.append(len(labels))
-            losses.append(loss.item())
-        for batch in loader:  # as the page of several ranks has it
-            images, labels = batch
-            each = torch.nn.functional.cross_entropy(model(images.float() / 255), labels, reduction="none")
-            loss = (each * batch.valid).mean()
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            sizes.append(len(labels))
-            counted += int(batch.valid.sum())
-            losses.append(loss.item())
-        threads = loader.loader.feed.threads
-    finite = all(map(math.isfinite, losses)) and all(bool(p.isfinite().all()) for p in model.parameters())
-    dist.barrier()
-    dist.destroy_process_group()
-    time.sleep(0.5)  # see torch_ranks.py
-    print(json.dumps({"sizes": sizes, "counted": counted, "finite": finite, "threads": threads}))
-"""
-
-
-@pytest.mark.needs("torch")
-@pytest.mark.timeout(300)
-def test_three_real_ranks_train_with_finite_losses(tmp_path: Path) -> None:
-    write_shards(tmp_path, 100, 3)
-    (port,) = free_ports(1)
-    ranks = run_together(
-        THREE_RANKS, [[str(rank), str(port), str(tmp_path)] for rank in range(3)], "torch", seconds=240
-    )
-    for rank in ranks:
-        assert rank["sizes"] == [11] * 8
-        assert rank["finite"]
-        assert rank["threads"] == max(1, stoker.loader.cpu_share().cpus // 3)  # all three are on this node
-    assert sum(rank["counted"] for rank in ranks) == 100

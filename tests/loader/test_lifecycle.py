@@ -194,6 +194,8 @@ def test_numbers_of_numpy_are_numbers_and_a_state_stays_json(shards: list[Path])
         {"batch_size": 2.0},
         {"threads": "2"},
         {"max_bad": None},
+        {"max_bad": -1},
+        {"on_bad": "skip"},
         {"shuffle": 1000},
         {"output": "float32"},
         {"boxes": True},

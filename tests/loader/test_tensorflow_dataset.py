@@ -41,12 +41,6 @@ def test_boxes_that_were_asked_for_come_behind_the_labels(train: stoker.Dataset)
     assert (len(images), len(labels), boxes["corners"].shape) == (4, 4, (4, 2, 4))
 
 
-@pytest.mark.parametrize("elements", [(), ("images", "label"), "images"])
-def test_elements_that_are_not_there_are_refused(train: stoker.Dataset, elements: object) -> None:
-    with pytest.raises(ConfigError, match="position"):
-        stoker.tensorflow.dataset(train, elements=elements, **SETTINGS)
-
-
 def test_every_pass_is_whole(train: stoker.Dataset) -> None:
     elements = stoker.tensorflow.dataset(train, **SETTINGS)
     assert len(list(elements.take(1))) == 1

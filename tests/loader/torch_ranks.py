@@ -49,7 +49,7 @@ def epochs(dataset: stoker.Dataset) -> dict[str, Any]:
 def gradients(dataset: stoker.Dataset, state: dict[str, Any] | None = None) -> dict[str, Any]:
     """The first two steps, or all that is left, through DistributedDataParallel."""
     model = DistributedDataParallel(network())
-    with DataLoader(dataset, tail="pad", **SETTINGS) as loader:
+    with DataLoader(dataset, **SETTINGS) as loader:
         if state is not None:
             loader.load_state_dict(state)
         keys = []
