@@ -3,23 +3,11 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import textwrap
 from typing import Any
 
 import preloaded
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for sock in sockets:
-            sock.bind(("localhost", 0))
-        return [sock.getsockname()[1] for sock in sockets]
-    finally:
-        for sock in sockets:
-            sock.close()
 
 
 def run_together(program: str, arguments: list[list[str]], *frameworks: str, seconds: float = 120) -> list[Any]:

@@ -18,6 +18,8 @@ from stoker.order import Tail, Topology, steps_left
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    Loop = Callable[[stoker.Loader, dict[str, Any], int], Iterator[stoker.Batch]]
+
 EPOCH = 1  # not the first one, so that a loader which forgets the epoch is noticed
 STATE_BYTES = 200
 TRANSFORM = stoker.RandomResizedCrop(8, hflip=0.5)
@@ -32,6 +34,11 @@ class Content(NamedTuple):
     label: int
     seed: int
     fields: str
+
+
+def while_epochs_are_left(loader: stoker.Loader, _: dict[str, Any], epochs: int) -> Iterator[stoker.Batch]:
+    while loader.state_dict()["epoch"] < epochs:
+        yield from loader
 
 
 def contents_of(batch: stoker.Batch) -> list[Content]:
@@ -49,24 +56,34 @@ def contents_of(batch: stoker.Batch) -> list[Content]:
 
 
 def steps_of(
-    dataset: stoker.Dataset, topology: tuple[int, int, Any], state: dict[str, Any] | None, epochs: int, **given: Any
+    dataset: stoker.Dataset,
+    topology: tuple[int, int, Any],
+    state: dict[str, Any] | None,
+    epochs: int,
+    *,
+    loop: Loop = while_epochs_are_left,
+    most: int = 1000,
+    **given: Any,
 ) -> tuple[list[list[int]], list[dict[str, Any]]]:
-    """The valid samples of each step, rank after rank, from a state on to the end of the last epoch; the states."""
+    """The valid samples of each step, rank after rank, from a state on to the end of the last epoch; the states.
+
+    A loop makes the steps of a rank, of which there are ``most`` at most; the states of all ranks must be equal.
+    """
     batch_size, world_size, tail = topology
-    ranks: list[list[list[int]]] = []
-    states: list[dict[str, Any]] = []
+    ranks, states = [], []
     for rank in range(world_size):
         where = {"rank": rank, "world_size": world_size, "tail": tail, "threads": 1, "seed": SEED}
         with stoker.Loader(dataset, batch_size, transform=stoker.CenterCrop(8), **where, **given) as loader:
-            if state is not None:
-                loader.load_state_dict(state)
-            steps, states = [], []
-            while loader.state_dict()["epoch"] < epochs:
-                for batch in loader:
-                    steps.append(batch.indices[batch.valid].tolist())
-                    states.append(loader.state_dict())
-            ranks.append(steps)
-    return [list(chain(*shares)) for shares in zip(*ranks, strict=True)], states
+            start = loader.state_dict() if state is None else state
+            loader.load_state_dict(start)
+            steps = []
+            for batch in islice(loop(loader, start, epochs), most):
+                assert loader.state_dict(batch.position) == loader.state_dict()
+                steps.append((batch.indices[batch.valid].tolist(), json.loads(json.dumps(loader.state_dict()))))
+        ranks.append([indices for indices, _ in steps])
+        states.append([after for _, after in steps])
+    assert all(each == states[0] for each in states)
+    return [list(chain(*shares)) for shares in zip(*ranks, strict=True)], states[0]
 
 
 def check_resume(

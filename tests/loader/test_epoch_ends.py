@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import pickle
-from contextlib import ExitStack
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
@@ -13,20 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import stoker
+from loader.resuming import SEED, steps_of, while_epochs_are_left
 from reference.epochs import steps_of_a_run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-    Loop = Callable[[stoker.Loader, dict[str, Any], int], Iterator[stoker.Batch]]
+    from loader.resuming import Loop
 
 RECORDS = 14
 TRANSFORM = stoker.Resize(8)
-
-
-def while_epochs_are_left(loader: stoker.Loader, _: dict[str, Any], epochs: int) -> Iterator[stoker.Batch]:
-    while loader.state_dict()["epoch"] < epochs:
-        yield from loader
 
 
 def for_the_epochs_of_the_state(loader: stoker.Loader, state: dict[str, Any], epochs: int) -> Iterator[stoker.Batch]:
@@ -50,28 +44,6 @@ LOOPS = [while_epochs_are_left, for_the_epochs_of_the_state, with_islice, with_a
 topologies = st.tuples(st.integers(1, 6), st.integers(1, 3), st.sampled_from(["short", "drop", "pad", "wrap"]))
 
 
-def play(
-    dataset: stoker.Dataset, topology: tuple[int, int, Any], loop: Loop, state: dict[str, Any], epochs: int, most: int
-) -> tuple[list[list[int]], list[dict[str, Any]]]:
-    """Run a loop on every rank: the indices of each step, of one rank after the other, and the state after each."""
-    batch_size, world_size, tail = topology
-    with ExitStack() as stack:
-        ranks = []
-        for rank in range(world_size):
-            given = {"rank": rank, "world_size": world_size, "tail": tail, "threads": 1, "seed": 0}
-            loader = stack.enter_context(stoker.Loader(dataset, batch_size, transform=TRANSFORM, **given))
-            loader.load_state_dict(state)
-            steps = []
-            for batch in islice(loop(loader, state, epochs), most):
-                assert loader.state_dict(batch.position) == loader.state_dict()
-                steps.append((batch.indices.tolist(), json.loads(json.dumps(loader.state_dict()))))
-            ranks.append(steps)
-    indices = [[index for step in shares for index in step[0]] for shares in zip(*ranks, strict=True)]
-    states = [[after for _, after in steps] for steps in ranks]
-    assert all(each == states[0] for each in states)
-    return indices, states[0]
-
-
 @settings(max_examples=60)
 @given(st.integers(1, RECORDS), topologies, topologies, st.sampled_from(LOOPS), st.sampled_from(LOOPS), st.data())
 @pytest.mark.slow
@@ -80,13 +52,13 @@ def test_a_run_that_was_stopped_trains_what_is_left_and_no_more(
 ) -> None:
     epochs = data.draw(st.integers(1, 3), label="epochs")
     part = train[:size]
-    with stoker.Loader(part, transform=TRANSFORM, seed=0) as loader:
+    with stoker.Loader(part, transform=TRANSFORM, seed=SEED) as loader:
         state = loader.state_dict()
     wanted = steps_of_a_run(size, epochs, first[0] * first[1], first[2], 0, 0)
     stop = data.draw(st.integers(0, len(wanted)) | st.just(len(wanted)), label="stop")
     wanted = wanted[:stop]
     for topology, loop, most in ((first, before, stop), (second, after, 1000)):
-        indices, states = play(part, topology, loop, state, epochs, most)
+        indices, states = steps_of(part, topology, state, epochs, loop=loop, most=most)
         assert [(after["epoch"], after["consumed"]) for after in states] == [after for _, _, after in wanted]
         assert [step[: len(known)] for step, (_, known, _) in zip(indices, wanted, strict=True)] == [
             known for _, known, _ in wanted

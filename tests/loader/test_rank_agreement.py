@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from loader.processes import free_ports, run_together
+from loader.processes import run_together
 from loader.shards import write_shards
+from servers.processes import free_ports
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

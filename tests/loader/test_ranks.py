@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import warnings
@@ -18,6 +17,7 @@ import torch.distributed
 import stoker
 import stoker.jax
 from loader.shards import write_shards
+from servers.processes import free_ports
 from stoker.errors import ConfigError, RankWarning
 from stoker.loader import ranks as ranks_module
 from stoker.loader.ranks import CpuShare, Ranks, check_group, cpu_share, discover, resolve
@@ -43,30 +43,18 @@ LOCAL = {
     "MPI_LOCALNRANKS": "2",
     "MV2_COMM_WORLD_LOCAL_SIZE": "8",
 }
-ADDRESSES = [
-    "MASTER_ADDR",
-    "JAX_COORDINATOR_ADDRESS",
-    "SLURM_STEP_TASKS_PER_NODE",
-    "SLURM_NODEID",
-    "SLURM_CPUS_ON_NODE",
-]
-LAUNCHERS = (TORCHRUN, OPEN_MPI, PMI, SLURM, HOROVODRUN, MVAPICH, JAX_LAUNCHER)
-EVERY_NAME = [*(name for each in LAUNCHERS for name in each), *LOCAL, *ADDRESSES, *ALONE, *JOBS, *HOSTS]
-EVERY_NAME += ["TF_CONFIG", "LOCAL_RANK"]
 
 
 @pytest.fixture(autouse=True)
 def _no_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in EVERY_NAME:
-        monkeypatch.delenv(name, raising=False)
+    for name in os.environ.keys() - {"PATH"}:
+        monkeypatch.delenv(name)
 
 
 @pytest.fixture
 def process_group() -> Iterator[None]:
     """This process as the only one of a real process group."""
-    with socket.socket() as free:
-        free.bind(("localhost", 0))
-        port = free.getsockname()[1]
+    (port,) = free_ports(1)
     torch.distributed.init_process_group("gloo", init_method=f"tcp://localhost:{port}", rank=0, world_size=1)
     yield
     torch.distributed.destroy_process_group()
