@@ -10,6 +10,8 @@ from reference import example, pictures, tfrecord
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import numpy as np
+
 KINDS = [
     {"subsampling": 0},
     {"subsampling": 2},
@@ -33,6 +35,21 @@ def payload(i: int, encoded: bytes | None = None) -> bytes:
         "image/filename": ("bytes", [b"picture-%d.JPEG" % i]),
     }
     return example.write(features)
+
+
+def tensor(i: int, pixels: np.ndarray, order: str = "HWC") -> example.Features:
+    """A record of the layout dlbs: pixels with their shape and order beside them."""
+    axes = pixels if order == "HWC" else pixels.transpose(2, 0, 1)
+    return {
+        "image/height": ("int64", [pixels.shape[0]]),
+        "image/width": ("int64", [pixels.shape[1]]),
+        "image/channels": ("int64", [3]),
+        "image/order": ("bytes", [order.encode()]),
+        "image/format": ("bytes", [b"tensor"]),
+        "image/class/label": ("int64", [i]),
+        "image/filename": ("bytes", [b"%d.JPEG" % i]),
+        "image/encoded": ("bytes", [axes.tobytes()]),
+    }
 
 
 def write_shards(directory: Path, records: int, shards: int, bad: dict[int, bytes] | None = None) -> list[Path]:

@@ -13,7 +13,7 @@ from PIL import Image
 
 import stoker
 from loader.modes import INTEGERS, MODES, OUTPUTS
-from loader.shards import boxes, payload, write_annotated
+from loader.shards import boxes, payload, tensor, write_annotated
 from page_checks import checked
 from reference import colors, example, pictures, tfrecord, transform
 from stoker.cli.main import main
@@ -205,21 +205,8 @@ def test_objects_are_cut_out_in_every_mode(tmp_path: Path, mode: Any) -> None:
 
 def test_records_of_pixels(tmp_path: Path) -> None:
     stored = [pictures.pixels(SIDE, SIDE, i) for i in range(SIZE)]
-    for order in (b"HWC", b"CHW"):
-        frames = []
-        for i, array in enumerate(stored):
-            axes = array if order == b"HWC" else array.transpose(2, 0, 1)
-            features: example.Features = {
-                "image/encoded": ("bytes", [axes.tobytes()]),
-                "image/format": ("bytes", [b"tensor"]),
-                "image/channels": ("int64", [3]),
-                "image/class/label": ("int64", [i]),
-                "image/filename": ("bytes", [b"a"]),
-                "image/height": ("int64", [SIDE]),
-                "image/width": ("int64", [SIDE]),
-                "image/order": ("bytes", [order]),
-            }
-            frames.append(tfrecord.frame(example.write(features)))
+    for order in ("HWC", "CHW"):
+        frames = [tfrecord.frame(example.write(tensor(i, array, order))) for i, array in enumerate(stored)]
         path = tmp_path / "train-00000-of-00001.tfrecord"
         path.write_bytes(b"".join(frames))
         for mode in ("L", "RGBA"):

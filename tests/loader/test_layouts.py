@@ -11,9 +11,10 @@ import pytest
 from PIL import Image
 
 import stoker
+from loader.shards import tensor
 from reference import example, pictures, tfrecord, transform
 from stoker import _native
-from stoker.errors import ConfigError, ExampleError, ImageError, ImageTooLargeError
+from stoker.errors import ConfigError, CorruptRecordError, ExampleError, ImageError, ImageTooLargeError
 from transforms.cases import EACH, of_image
 
 if TYPE_CHECKING:
@@ -27,21 +28,6 @@ RESIZE = stoker.Resize(33)
 
 def picture(i: int) -> np.ndarray:
     return pictures.pixels(SIDE, SIDE, i)
-
-
-def dlbs(i: int, order: str) -> example.Features:
-    """As the layout of that name has it: a tensor with its shape and order beside it."""
-    pixels = picture(i) if order == "HWC" else picture(i).transpose(2, 0, 1)
-    return {
-        "image/height": ("int64", [SIDE]),
-        "image/width": ("int64", [SIDE]),
-        "image/channels": ("int64", [3]),
-        "image/order": ("bytes", [order.encode()]),
-        "image/format": ("bytes", [b"tensor"]),
-        "image/class/label": ("int64", [i % 5]),
-        "image/filename": ("bytes", [b"%d.JPEG" % i]),
-        "image/encoded": ("bytes", [pixels.tobytes()]),
-    }
 
 
 def bare(i: int) -> example.Features:
@@ -59,7 +45,7 @@ def write(directory: Path, records: list[example.Features]) -> stoker.Dataset:
 
 
 def mixed(i: int) -> example.Features:
-    return dlbs(i, "CHW" if i % 3 else "HWC")
+    return tensor(i, picture(i), "CHW" if i % 3 else "HWC")
 
 
 @pytest.mark.parametrize("chosen", [of_image(case, SIDE, SIDE) for case in EACH], ids=str)
@@ -75,10 +61,10 @@ def test_tensors_give_the_pixels_of_pillow(tmp_path: Path, layout: object, chose
             for pixels, label, index in zip(batch.images, batch.labels, batch.indices.tolist(), strict=True):
                 draws = transform.Draws(SEED, 0, index)
                 assert (pixels == transform.show(Image.fromarray(picture(index)), chosen, draws)).all(), index
-                assert label == index % 5
+                assert label == (index if layout is mixed else index % 5)
                 keys.append(index)
     assert sorted(keys) == list(range(RECORDS))
-    assert train.labels.tolist() == [i % 5 for i in range(RECORDS)]
+    assert train.labels.tolist() == [i if layout is mixed else i % 5 for i in range(RECORDS)]
     assert (train[4].decode() == picture(4)).all()
 
 
@@ -102,9 +88,37 @@ def test_a_tensor_that_is_not_its_shape_is_an_error_by_name(
     tmp_path: Path, changes: example.Features, message: str
 ) -> None:
     train = write(tmp_path, [mixed(0), mixed(1), mixed(2) | changes, mixed(3)])
-    with pytest.raises(ExampleError, match=message) as caught:
-        load(train)
-    assert (caught.value.record, caught.value.source) == (2, "2.JPEG")
+    for chosen in (RESIZE, stoker.RawTensor(SIDE)):
+        with pytest.raises(ExampleError, match=message) as caught:
+            load(train, chosen)
+        assert (caught.value.record, caught.value.source) == (2, "2.JPEG")
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_pixels_that_are_copied_as_they_lie_are_those_stored(tmp_path: Path, check: bool) -> None:
+    more = [{"image/class/label": ("int64", [i - 1]), "text": ("bytes", [b"text " * (i % 7)])} for i in range(RECORDS)]
+    train = write(tmp_path, [tensor(i, picture(i)) | more[i] for i in range(RECORDS)])  # a label of -1 takes ten bytes
+    with stoker.Loader(train, RECORDS, transform=stoker.RawTensor(SIDE), threads=3, check=check) as loader:
+        (batch,) = loader
+    assert batch.labels.tolist() == list(range(-1, RECORDS - 1))
+    assert all((batch.images[i] == picture(i)).all() for i in range(RECORDS))
+
+
+def test_any_changed_byte_of_pixels_that_are_copied_is_found(tmp_path: Path) -> None:
+    frames = [tfrecord.frame(example.write(tensor(i, picture(i)))) for i in range(9)]
+    train = write(tmp_path, [tensor(i, picture(i)) for i in range(9)])
+    path, offset, bad = tmp_path / "train-00000-of-00001", sum(map(len, frames[:4])), frames[4]
+    start, transform = bad.index(picture(4).tobytes()), stoker.RawTensor(SIDE)
+    for at in (12, start - 1, start, start + SIDE * SIDE * 3 - 1, len(bad) - 10, len(bad) - 1, start + 900):
+        changed = bad[:at] + bytes([bad[at] ^ 0x41]) + bad[at + 1 :]
+        path.write_bytes(b"".join([*frames[:4], changed, *frames[5:]]))
+        with stoker.Loader(train, 9, transform=transform) as loader, pytest.raises(CorruptRecordError) as caught:
+            list(loader)
+        assert (caught.value.record, caught.value.offset) == (4, offset)
+        assert "checksum" in str(caught.value)
+    with stoker.Loader(train, 9, transform=transform, check=False) as loader:
+        (batch,) = loader  # unnoticed
+    assert (batch.images[4] != picture(4)).sum() == 1
 
 
 def test_a_tensor_above_the_limit_is_refused(tmp_path: Path) -> None:
