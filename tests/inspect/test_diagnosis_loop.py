@@ -14,6 +14,7 @@ import pytest
 from PIL import Image, ImageFilter
 
 import stoker
+from other_threads import meanwhile
 from stoker.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -96,41 +97,19 @@ def test_a_loader_with_one_thread_is_thread_bound(dataset: Path) -> None:
 
 @pytest.mark.slow
 def test_a_thread_that_spins_is_named(dataset: Path) -> None:
-    over = threading.Event()
-
-    def write_logs() -> None:
-        while not over.is_set():
-            pass
-
     def many_small(batch: stoker.Batch) -> None:
         for _ in range(15):
             np.sqrt(np.ones(200_000, np.float32))
 
-    thread = threading.Thread(target=write_logs, name="log-writer")
-    thread.start()
-    try:
+    with meanwhile(lambda: None, "log-writer"):
         report = diagnosed(dataset, many_small, "gil-bound")
-    finally:
-        over.set()
-        thread.join()
     assert "'log-writer'" in report.remedy
 
 
 @pytest.mark.slow
 def test_a_thread_that_sleeps_does_not_miss_the_lock(dataset: Path) -> None:
-    over = threading.Event()
-
-    def write_logs() -> None:
-        while not over.is_set():
-            pass
-
-    thread = threading.Thread(target=write_logs, name="log-writer")
-    thread.start()
-    try:
+    with meanwhile(lambda: None, "log-writer"):
         report = diagnosed(dataset, lambda _: time.sleep(0.4), "consumer-bound")
-    finally:
-        over.set()
-        thread.join()
     assert report.evidence.threads[0].name == "log-writer"
     assert report.evidence.consumer.blocked_share < 0.2
 

@@ -23,7 +23,7 @@ from PIL import Image
 import stoker
 from benchmarks import forks
 from loader.shards import write_shards
-from loader.threads import meanwhile
+from other_threads import meanwhile
 from reference import pictures
 from stoker.errors import ClosedError
 from stoker.forks import PerProcess, process_number

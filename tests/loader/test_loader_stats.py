@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 import stoker
+from other_threads import meanwhile
 from stoker.cli.main import main
 from stoker.loader.stats import STAGES
 
@@ -68,23 +68,12 @@ def test_a_slow_consumer_is_seen(train: stoker.Dataset) -> None:
 
 
 def test_a_thread_that_holds_the_gil_is_seen(train: stoker.Dataset) -> None:
-    stop = threading.Event()
-
-    def spin() -> None:
-        while not stop.is_set():
-            sum(range(1000))
-
-    spinner = threading.Thread(target=spin)
     with stoker.Loader(train, batch_size=2, transform=TRANSFORM, threads=1) as loader:
         list(loader)
         alone = loader.stats()
-        spinner.start()
-        try:
+        with meanwhile(lambda: sum(range(1000))):
             for _ in range(3):
                 list(loader)
-        finally:
-            stop.set()
-            spinner.join()
         beside = loader.stats() - alone
     # The interpreter lets a thread run for 5 ms before another gets the GIL.
     assert beside.gil_seconds / beside.batches > 10 * alone.gil_seconds / alone.batches

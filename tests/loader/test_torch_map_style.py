@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import threading
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,7 +20,7 @@ from torch.utils.data import DataLoader
 
 import stoker
 from loader.shards import image, write_annotated, write_shards
-from loader.threads import meanwhile
+from other_threads import meanwhile
 from stoker.errors import ConfigError, ImageError
 from stoker.loader.ranks import CpuShare
 
@@ -134,19 +133,13 @@ class Stop:
 def test_a_fork_in_the_middle_of_a_read_does_not_hang(train: stoker.Dataset) -> None:
     samples = stoker.torch.MapDataset(train, TRANSFORM, seed=3, threads=2)
     wanted = expected(train, 0)
-    stop = threading.Event()
-    reader = threading.Thread(target=lambda: [samples.__getitems__([1, 2, 3]) for _ in iter(stop.is_set, True)])
-    reader.start()
-    try:
+    with meanwhile(lambda: samples.__getitems__([1, 2, 3])):
         for _ in range(10):
             child = os.fork()
             if child == 0:
                 signal.alarm(60)
                 os._exit(0 if torch.equal(samples[5][0], wanted[5][0]) else 3)
             assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    finally:
-        stop.set()
-        reader.join()
 
 
 def test_a_forked_process_ends_as_any_other(train: stoker.Dataset) -> None:
