@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scripts.fuzz_python.scratch import folder
+from scripts.fuzz_python.scratch import check_boxes, folder
 from stoker.sources import list_source
 
 _FOLDER = folder()
@@ -16,13 +16,7 @@ def one_input(data: bytes) -> None:
     """Read any bytes: after a 0 as the labels of an image, after another byte as ``data.yaml``."""
     (_FOLDER / "data.yaml").write_bytes(data[1:] if data[:1] > b"\0" else _YAML)
     (_FOLDER / "labels/1.txt").write_bytes(b"" if data[:1] > b"\0" else data[1:])
-    tree = list_source(str(_FOLDER))
-    for split, rows in tree.splits.items():
-        for item in tree.table.take(rows):
-            for box in tree.read_boxes(item, split):
-                assert 0.0 <= box.xmin < box.xmax <= 1.0
-                assert 0.0 <= box.ymin < box.ymax <= 1.0
-                assert box.label in range(len(tree.classes))
+    check_boxes(list_source(str(_FOLDER)))
 
 
 def seeds() -> list[bytes]:

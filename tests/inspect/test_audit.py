@@ -14,6 +14,7 @@ import stoker
 from page_checks import checked
 from reference import pictures
 from small_datasets import write_dataset
+from sources.layouts import BOXES, Drawn
 from stoker.cli.main import main
 from stoker.format import ClassLabel
 from stoker.loader import draw_boxes, usable_boxes
@@ -149,45 +150,16 @@ def test_names_of_classes_are_drawn_at_boxes() -> None:
     assert changed[:, 0].max() < 80  # above the box
 
 
-CORNERS = {"1": (-5, -5, 15, 15), "2": (5, 5, 5, 15), "3": (100, 100, 105, 105), "4": (1, 1, 6, 40.001)}
-"""Edges of a box of each image of 80 x 40: it leaves the image, has no area, lies beside it, or is sound."""
-
-
-def annotated(root: Path, kind: str) -> None:
-    """Write images with one box each, as a kind of source has them."""
-    images = {"coco": "images", "yolo": "images", "voc": ".", "imagenet": "train/n01"}[kind]
-    folder = {"coco": ".", "yolo": "labels", "voc": ".", "imagenet": "Annotations/n01"}[kind]
-    for name, (x0, y0, x1, y1) in CORNERS.items():
-        (root / images).mkdir(parents=True, exist_ok=True)
-        (root / images / f"{name}.jpg").write_bytes(pictures.jpeg(80, 40, int(name)))
-        (root / folder).mkdir(parents=True, exist_ok=True)
-        sides = zip(("xmin", "ymin", "xmax", "ymax"), (x0, y0, x1, y1), strict=True)
-        xml = "".join(f"<{side}>{value}</{side}>" for side, value in sides)
-        xml = f"<object><name>n01</name><bndbox>{xml}</bndbox></object>"
-        xml = f"<annotation><size><width>80</width><height>40</height></size>{xml}</annotation>"
-        yolo = f"0 {(x0 + x1) / 160} {(y0 + y1) / 80} {(x1 - x0) / 80} {(y1 - y0) / 40}"
-        yolo = "0 0.99 0.99 0.5 0.5" if name == "3" else yolo
-        ending, text = ("txt", yolo) if kind == "yolo" else ("xml", xml)
-        (root / folder / f"{name}.{ending}").write_text(text)
-    rows = [{"id": int(name), "file_name": f"{name}.jpg", "width": 80, "height": 40} for name in CORNERS]
-    boxes = [
-        {"id": int(name), "image_id": int(name), "category_id": 1, "bbox": [x0, y0, x1 - x0, y1 - y0]}
-        for name, (x0, y0, x1, y1) in CORNERS.items()
-    ]
-    document = {"images": rows, "annotations": boxes, "categories": [{"id": 1, "name": "n01"}]}
-    if kind == "coco":
-        (root / "instances_train.json").write_text(json.dumps(document))
-        for path in root.glob("*.xml"):
-            path.unlink()
-    if kind == "yolo":
-        (root / "data.yaml").write_text("names: [n01]\ntrain: images\n")
+EDGES = {"1": (-5, -5, 15, 15), "2": (5, 5, 5, 15), "3": (80.2, 40.1, 81, 40.5), "4": (1, 1, 6, 40.001)}
+"""Of a box of each image of 80 x 40: it leaves the image, has no area, lies beside it, or is sound."""
 
 
 @pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")
 @pytest.mark.filterwarnings("ignore::stoker.errors.LabelWarning")
-@pytest.mark.parametrize("kind", ["coco", "yolo", "voc", "imagenet"])
+@pytest.mark.parametrize("kind", BOXES)
 def test_boxes_that_are_cut_off_or_dropped_as_they_are_read_are_reported(kind: str, tmp_path: Path) -> None:
-    annotated(tmp_path, kind)
+    images = {name: Drawn(pictures.jpeg(80, 40, int(name)), (80, 40), edges) for name, edges in EDGES.items()}
+    BOXES[kind].write(tmp_path, {"train": images})
     report = stoker.audit(tmp_path, threads=2)
     named = {name: [Path(image.path).stem for image in images] for name, images in report.findings.items()}
     assert named == {"box outside": ["1", "3"], "box empty": ["2"]}

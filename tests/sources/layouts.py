@@ -1,16 +1,80 @@
-"""Every layout of a source, small, for properties that hold for all of them."""
+"""Every layout of a source, small, for properties that hold for all of them.
+
+Tests find a new one by itself: a function marked as a `layout`, and of a kind with boxes one marked as `boxes`.
+"""
 
 from __future__ import annotations
 
 import gzip
 import json
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
 from sources.making import content, fill, png, tar_bytes, tar_of, train_tar, xml
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
+
+LAYOUTS: dict[str, Callable[[Path], Path]] = {}
+"""Makes the files of a layout below an empty folder, and returns what is the source."""
+WARNINGS: dict[str, int] = {}
+"""How many warnings its listing has."""
+
+
+def layout(warnings: int = 0) -> Callable[[Callable[[Path], Path]], Callable[[Path], Path]]:
+    """Mark what makes a layout, which is called after it."""
+
+    def add(make: Callable[[Path], Path]) -> Callable[[Path], Path]:
+        LAYOUTS[make.__name__], WARNINGS[make.__name__] = make, warnings
+        return make
+
+    return add
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """An image, and a box that was drawn in it."""
+
+    data: bytes  # a JPEG
+    size: tuple[int, int]  # its width and height, as the annotation has them
+    edges: tuple[float, float, float, float]  # left, top, right and bottom in pixels
+
+
+Splits: TypeAlias = "Mapping[str, Mapping[str, Drawn]]"
+"""The images of some of train, val and test, by the stems of their names."""
+
+
+@dataclass(frozen=True)
+class Boxes:
+    """A kind of source that has boxes.
+
+    Attributes:
+        write: Writes images, and the boxes of the class n01 in them, as a folder of the kind.
+        row: What its row of docs/reference/sources.md calls ``SOURCE``, if it needs no other files than these.
+        states_sizes: Whether its annotations state the size of the image, which tells boxes of upright photographs.
+    """
+
+    write: Callable[[Path, Splits], None]
+    row: str | None
+    states_sizes: bool
+
+
+BOXES: dict[str, Boxes] = {}
+"""Every kind with boxes, by the name of what writes it."""
+
+
+def boxes(
+    row: str | None = None, *, states_sizes: bool = True
+) -> Callable[[Callable[[Path, Splits], None]], Callable[[Path, Splits], None]]:
+    """Mark what writes a kind with boxes; see `Boxes`."""
+
+    def add(write: Callable[[Path, Splits], None]) -> Callable[[Path, Splits], None]:
+        BOXES[write.__name__] = Boxes(write, row, states_sizes)
+        return write
+
+    return add
+
 
 ODD_NAMES = (
     "with blank.jpg",
@@ -30,18 +94,21 @@ ODD_NAMES = (
 BOX = ("n01", "10", "10", "50", "50")
 
 
+@layout(warnings=1)
 def class_folders(root: Path) -> Path:
     fill(root, *(f"n01/{name}" for name in ODD_NAMES), "n02/deep/er/1.jpg", "n02/2.jpg", "n02/.hidden/3.jpg")
     fill(root, "n02/.hidden/4.jpg", "n02/.5.jpg", "n02/notes.txt", "n02/_SUCCESS", "n01-x/6.jpg", "n01.y/7.jpg")
     return fill(root, "loose.jpg", "README.md", ".git/config")
 
 
+@layout(warnings=2)
 def splits(root: Path) -> Path:
     fill(root, "train/b/1.jpg", "train/a/2.jpg", "val/a/3.jpg", "val/c/4.jpg", "test/5.jpg", "test/6.jpg")
     (root / "words.txt").write_bytes(b"a\tthe first\nb\tthe second\n")
     return fill(root, "stray/7.jpg", "lists.csv")
 
 
+@layout()
 def flat_validation(root: Path) -> Path:
     fill(root, "train/n01/1.jpg", "train/n02/2.jpg")
     fill(root, *(f"validation/ILSVRC2012_val_{number:08d}.JPEG" for number in (1, 2, 3)))
@@ -49,6 +116,7 @@ def flat_validation(root: Path) -> Path:
     return root
 
 
+@layout(warnings=1)
 def tiny(root: Path) -> Path:
     fill(root, "train/n01/images/n01_0.JPEG", "train/n02/images/n02_0.JPEG")
     fill(root, "val/images/val_0.JPEG", "val/images/val_1.JPEG", "test/images/test_0.JPEG")
@@ -59,6 +127,7 @@ def tiny(root: Path) -> Path:
     return root
 
 
+@layout()
 def ilsvrc(root: Path) -> Path:
     top = "ILSVRC"
     fill(root, f"{top}/Data/CLS-LOC/train/n01/n01_1.JPEG", f"{top}/Data/CLS-LOC/train/n02/n02_1.JPEG")
@@ -72,6 +141,7 @@ def ilsvrc(root: Path) -> Path:
     return root
 
 
+@layout(warnings=1)
 def dogs(root: Path) -> Path:
     fill(root, "Images/n02-Chihuahua/n02_1.jpg", "Images/n03-Beagle/n03_1.jpg", "lists/train.mat")
     folder = root / "Annotation/n02-Chihuahua"
@@ -80,6 +150,7 @@ def dogs(root: Path) -> Path:
     return root
 
 
+@layout()
 def nvidia(root: Path) -> Path:
     fill(root, "data/train/n01/1.jpg", "data/train/n02/2.jpg", "data/validation/n01/3.jpg")
     folder = root / "bounding_boxes"
@@ -88,6 +159,7 @@ def nvidia(root: Path) -> Path:
     return root
 
 
+@layout()
 def voc_folder(root: Path) -> Path:
     fill(root, "train/n01/1.jpg", "train/n02/2.jpg")
     (root / "Annotations").mkdir()
@@ -96,12 +168,14 @@ def voc_folder(root: Path) -> Path:
     return root
 
 
+@layout(warnings=1)
 def box_list(root: Path) -> Path:
     fill(root, "train/n01/n01_1.JPEG", "val/n01/n01_2.JPEG")
     (root / "imagenet_2012_bounding_boxes.csv").write_bytes(b"n01_1.JPEG,0.1,0.2,0.3,0.4\nnonsense\n")
     return root
 
 
+@layout()
 def imagenet_tars(root: Path) -> Path:
     root.mkdir(exist_ok=True)
     (root / "ILSVRC2012_img_train.tar").write_bytes(train_tar({"n01": ["a.JPEG", "b.JPEG"], "n02": ["c.JPEG"]}))
@@ -111,6 +185,7 @@ def imagenet_tars(root: Path) -> Path:
     return root
 
 
+@layout(warnings=1)
 def imagenet_download(root: Path) -> Path:
     """What ``stoker download imagenet`` leaves."""
     (root / "bounding_boxes").mkdir(parents=True)
@@ -124,6 +199,7 @@ def imagenet_download(root: Path) -> Path:
     return root
 
 
+@layout()
 def one_tar(root: Path) -> Path:
     root.mkdir(exist_ok=True)
     path = root / "photos.tar"
@@ -131,6 +207,7 @@ def one_tar(root: Path) -> Path:
     return path
 
 
+@layout(warnings=3)
 def webdataset(root: Path) -> Path:
     """Shards in folders of splits; one sample without a class, one without a caption, and some that are not whole."""
     shards = {
@@ -149,6 +226,7 @@ def webdataset(root: Path) -> Path:
     return root
 
 
+@layout()
 def webdataset_tar(root: Path) -> Path:
     root.mkdir(exist_ok=True)
     path = root / "captions-val.tar"
@@ -156,6 +234,7 @@ def webdataset_tar(root: Path) -> Path:
     return path
 
 
+@layout(warnings=1)
 def webdataset_braces(root: Path) -> Path:
     """Some of the tars that lie there, by a pattern, with the names of their classes."""
     root.mkdir(exist_ok=True)
@@ -170,6 +249,7 @@ def webdataset_braces(root: Path) -> Path:
     return root / "{0..1}.tar"
 
 
+@layout()
 def parquet(root: Path) -> Path:
     """Files of two splits; one image is a file beside them, one is nowhere, and one row has nothing."""
     import pyarrow as pa  # noqa: PLC0415
@@ -187,6 +267,7 @@ def parquet(root: Path) -> Path:
     return root
 
 
+@layout(warnings=2)
 def file_list(root: Path) -> Path:
     fill(
         root, "all/cat/1.jpg", "all/cat/ 2.jpg", *(f"all/dog/{number}.jpg" for number in range(12)), "fox/images/3.jpg"
@@ -197,6 +278,7 @@ def file_list(root: Path) -> Path:
     return path
 
 
+@layout(warnings=2)
 def labelled_list(root: Path) -> Path:
     fill(root, "all/1.jpg", "all/2.jpg", *(f"more/{number}.jpg" for number in range(12)), "3.jpg")
     path = root / "list.txt"
@@ -205,6 +287,7 @@ def labelled_list(root: Path) -> Path:
     return path
 
 
+@layout(warnings=3)
 def metadata(root: Path) -> Path:
     fill(root, "train/all/1.jpg", "train/all/2.jpg", "train/.3.jpg", "test/4.jpg", "test/unused.jpg")
     (root / "train/metadata.csv").write_text(
@@ -215,6 +298,7 @@ def metadata(root: Path) -> Path:
     return root
 
 
+@layout()
 def metadata_lines(root: Path) -> Path:
     fill(root, *(f"{number}.jpg" for number in range(5)))
     lines = ({"file_name": f"{number}.jpg", "label": number % 3, "tags": [number]} for number in range(5))
@@ -222,6 +306,7 @@ def metadata_lines(root: Path) -> Path:
     return root
 
 
+@layout(warnings=2)
 def coco_boxes(root: Path) -> Path:
     fill(root, "val2017/2.jpg", "val2017/1.jpg", "val2017/unused.jpg", "val2017/.hidden.jpg")
     names = enumerate(("2.jpg", "1.jpg", "missing.jpg", ".hidden.jpg"))
@@ -234,6 +319,7 @@ def coco_boxes(root: Path) -> Path:
     return path
 
 
+@layout(warnings=7)
 def coco_splits(root: Path) -> Path:
     """The official layout, with captions that are not used, a category that one file lacks, and a folder of none."""
     fill(root, "train2017/2.jpg", "train2017/1.jpg", "val2017/1.jpg", "val2017/unused.jpg", "test2017/3.jpg")
@@ -253,6 +339,7 @@ def coco_splits(root: Path) -> Path:
     return root
 
 
+@layout(warnings=1)
 def roboflow_coco(root: Path) -> Path:
     """As Roboflow exports it, whose first category is the name of the data set and has no boxes."""
     categories = [{"id": 0, "name": "pets", "supercategory": "none"}, {"id": 1, "name": "cat", "supercategory": "pets"}]
@@ -265,6 +352,7 @@ def roboflow_coco(root: Path) -> Path:
     return fill(root, "README.roboflow.txt")
 
 
+@layout()
 def yolo(root: Path) -> Path:
     fill(root, "images/train/2.jpg", "images/train/1.jpg", "images/val/3.jpg")
     (root / "data.yaml").write_text("path: .\ntrain: images/train\nval: images/val\nnames:\n  0: cat\n  1: dog\n")
@@ -274,6 +362,7 @@ def yolo(root: Path) -> Path:
     return root
 
 
+@layout()
 def roboflow(root: Path) -> Path:
     """As Roboflow exports it, whose paths lead one folder too high."""
     fill(root, "train/images/2.jpg", "train/images/1.jpg", "valid/images/3.jpg")
@@ -285,6 +374,7 @@ def roboflow(root: Path) -> Path:
     return root
 
 
+@layout(warnings=1)
 def yolo_lists(root: Path) -> Path:
     fill(root, *(f"images/{name}" for name in ("2.jpg", "1.jpg", "3.jpg", "unused.jpg")))
     (root / "coco.yaml").write_text("train: train.txt\nval: val.txt\nnames: [cat]\n")
@@ -295,6 +385,7 @@ def yolo_lists(root: Path) -> Path:
     return root
 
 
+@layout(warnings=3)
 def mask_folders(root: Path) -> Path:
     """Images without a mask, a mask without an image, and one that has a suffix."""
     fill(root, *(f"train/images/{name}" for name in ("2.jpg", "1.jpg", "ü日.png", "alone.jpg", ".hidden.jpg")))
@@ -306,6 +397,7 @@ def mask_folders(root: Path) -> Path:
     return root
 
 
+@layout()
 def cityscapes(root: Path) -> Path:
     for city, split in (("ulm", "train"), ("bonn", "train"), ("bern", "val")):
         name = f"{city}_000000_000019"
@@ -317,6 +409,7 @@ def cityscapes(root: Path) -> Path:
     return root
 
 
+@layout(warnings=4)
 def pets(root: Path) -> Path:
     """Oxford-IIIT pets: masks, and the split of each image in a list with its class."""
     names = ("Abyssinian_1", "Abyssinian_2", "american_bulldog_10", "american_bulldog_11")
@@ -331,20 +424,24 @@ def pets(root: Path) -> Path:
     return root
 
 
+@layout(warnings=2)
 def flat_folder(root: Path) -> Path:
     fill(root, *ODD_NAMES, ".hidden.jpg", "notes.txt", "clip.mp4", "__MACOSX/1.jpg")
     return fill(root, "tags.json")
 
 
+@layout()
 def flat_splits(root: Path) -> Path:
     return fill(root, "train/2.jpg", "train/1.jpg", "test/3.png", "train/readme.md")
 
 
+@layout(warnings=2)
 def camera(root: Path) -> Path:
     fill(root, "DCIM/100APPLE/IMG_2.JPG", "DCIM/101APPLE/IMG_1.JPG", "DCIM/101APPLE/IMG_1.MOV")
     return fill(root, "Pictures/Screenshots/3.png", "4.jpg")
 
 
+@layout(warnings=3)
 def voc(root: Path) -> Path:
     """Two years of Pascal VOC below one devkit; a damaged annotation, a missing one, and a missing image."""
     for year, lists in (
@@ -368,6 +465,7 @@ def voc(root: Path) -> Path:
     return root
 
 
+@layout()
 def cvat_voc(root: Path) -> Path:
     """As CVAT exports it, with a name with a blank, a class without objects, and one that its list lacks."""
     fill(root, "JPEGImages/frame 1.png", "JPEGImages/a/2.png")
@@ -381,6 +479,7 @@ def cvat_voc(root: Path) -> Path:
     return root
 
 
+@layout()
 def roboflow_voc(root: Path) -> Path:
     fill(root, "train/1_jpg.rf.0a.jpg", "train/2_jpg.rf.0b.jpg", "valid/3_jpg.rf.0c.jpg", "README.dataset.txt")
     for name, of in (("train/1_jpg.rf.0a", "helmet"), ("train/2_jpg.rf.0b", "head"), ("valid/3_jpg.rf.0c", "helmet")):
@@ -388,6 +487,7 @@ def roboflow_voc(root: Path) -> Path:
     return root
 
 
+@layout(warnings=2)
 def labelimg(root: Path) -> Path:
     """Images and XML in two folders; one of each lacks the other."""
     fill(root, *(f"images/{number}.jpg" for number in (1, 2)))
@@ -397,6 +497,7 @@ def labelimg(root: Path) -> Path:
     return root
 
 
+@layout()
 def labelimg_voc(root: Path) -> Path:
     """Images and XML in one folder below the source."""
     fill(root, *(f"images/{number}.jpg" for number in (1, 2)))
@@ -405,6 +506,7 @@ def labelimg_voc(root: Path) -> Path:
     return root
 
 
+@layout()
 def labelimg_yolo(root: Path) -> Path:
     """Texts beside the images, in a folder whose name would be replaced; one image has none."""
     fill(root, *(f"images/{number}.jpg" for number in (1, 2, 3)))
@@ -414,6 +516,7 @@ def labelimg_yolo(root: Path) -> Path:
     return root
 
 
+@layout(warnings=1)
 def darknet(root: Path) -> Path:
     """As its guide says; all paths begin with the folder itself, and one image is not there."""
     fill(root, *(f"data/obj/{number}.jpg" for number in (1, 2, 3)))
@@ -426,12 +529,14 @@ def darknet(root: Path) -> Path:
     return root
 
 
+@layout()
 def pattern(root: Path) -> Path:
     fill(root, *(f"all/train/cat/{name}" for name in ODD_NAMES), "all/train/dog/deep/2.jpg", "all/test/dog/3.jpg")
     fill(root, "all/train/cat/no.png", "all/train/cat/.hidden.jpg", "all/test/no.txt", "all/cow/4.gif")
     return root / "all/t*/**/*.jpg"
 
 
+@layout()
 def mapped_list(root: Path) -> Path:
     fill(root, "Data/train/n01/1.jpg", "Data/train/n02/2.jpg")
     (root / "Annotations/train/n01").mkdir(parents=True)
@@ -441,6 +546,7 @@ def mapped_list(root: Path) -> Path:
     return path
 
 
+@layout(warnings=1)
 def pipeline_config(root: Path) -> Path:
     fill(root, "photos/n01/1.jpg", "photos/n02/2.jpg", "photos/n01/3.jpg")
     (root / "lists").mkdir()
@@ -452,51 +558,58 @@ def pipeline_config(root: Path) -> Path:
     return path
 
 
-LAYOUTS: dict[str, Callable[[Path], Path]] = {
-    write.__name__: write
-    for write in (
-        class_folders,
-        splits,
-        flat_validation,
-        tiny,
-        ilsvrc,
-        dogs,
-        nvidia,
-        voc_folder,
-        box_list,
-        imagenet_tars,
-        imagenet_download,
-        one_tar,
-        webdataset,
-        webdataset_tar,
-        webdataset_braces,
-        parquet,
-        file_list,
-        labelled_list,
-        metadata,
-        metadata_lines,
-        coco_boxes,
-        coco_splits,
-        roboflow_coco,
-        mapped_list,
-        pipeline_config,
-        yolo,
-        roboflow,
-        yolo_lists,
-        mask_folders,
-        cityscapes,
-        pets,
-        flat_folder,
-        flat_splits,
-        camera,
-        voc,
-        cvat_voc,
-        roboflow_voc,
-        labelimg,
-        labelimg_voc,
-        labelimg_yolo,
-        darknet,
-        pattern,
-    )
-}
-"""Makes the files of a layout below an empty folder, and returns what is the source."""
+def write_images(folder: Path, images: Mapping[str, Drawn]) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, drawn in images.items():
+        (folder / f"{name}.jpg").write_bytes(drawn.data)
+    return folder
+
+
+def write_xml(folder: Path, images: Mapping[str, Drawn]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, drawn in images.items():
+        (width, height), (left, top, right, bottom) = (map(str, numbers) for numbers in (drawn.size, drawn.edges))
+        (folder / f"{name}.xml").write_text(xml(("n01", left, top, right, bottom), size=(width, height)))
+
+
+@boxes()
+def boxes_of_coco(root: Path, splits: Splits) -> None:
+    for split, images in splits.items():
+        write_images(root / "images" / split, images)
+        rows, objects = [], []
+        for at, (name, drawn) in enumerate(images.items()):
+            left, top, right, bottom = drawn.edges
+            rows.append({"id": at, "file_name": f"{name}.jpg", "width": drawn.size[0], "height": drawn.size[1]})
+            objects.append({"image_id": at, "category_id": 1, "bbox": [left, top, right - left, bottom - top]})
+        document = {"images": rows, "annotations": objects, "categories": [{"id": 1, "name": "n01"}]}
+        (root / f"instances_{split}.json").write_text(json.dumps(document))
+
+
+@boxes("coco8", states_sizes=False)
+def boxes_of_yolo(root: Path, splits: Splits) -> None:
+    for split, images in splits.items():
+        write_images(root / "images" / split, images)
+        (root / "labels" / split).mkdir(parents=True)
+        for name, drawn in images.items():
+            (width, height), (left, top, right, bottom) = drawn.size, drawn.edges
+            numbers = (left + right) / 2 / width, (top + bottom) / 2 / height, (right - left) / width
+            line = " ".join(map(str, (0, *numbers, (bottom - top) / height)))
+            (root / f"labels/{split}/{name}.txt").write_text(line)
+    folders = "".join(f"{split}: images/{split}\n" for split in splits)
+    (root / "data.yaml").write_text(f"path: .\nnames: [n01]\n{folders}")
+
+
+@boxes()
+def boxes_of_voc(root: Path, splits: Splits) -> None:
+    (root / "ImageSets/Main").mkdir(parents=True)
+    for split, images in splits.items():
+        write_images(root / "JPEGImages", images)
+        write_xml(root / "Annotations", images)
+        (root / f"ImageSets/Main/{split}.txt").write_text("\n".join(images))
+
+
+@boxes(states_sizes=False)  # annotators of ImageNet saw images of other sizes
+def boxes_of_class_folders(root: Path, splits: Splits) -> None:
+    for split, images in splits.items():
+        write_images(root / split / "n01", images)
+        write_xml(root / "Annotations" / split / "n01", images)

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import stoker
-from sources.layouts import LAYOUTS
+from reference import pictures
+from sources.layouts import BOXES, LAYOUTS, Drawn
 from stoker.declare import declared
 from stoker.errors import ConfigError, StokerError
 from stoker.sources import SourceOptions, list_source
@@ -21,13 +22,19 @@ from stoker.sources.look import Look
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from stoker.sources.source import Kind
+
 VALUES = {"separator": ","}
+
+
+def kind_of(source: Path) -> Kind:
+    return next(kind for kind in KINDS if kind.claim(Look(str(source), None, None, None)))
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_options_that_mean_nothing_to_a_kind_are_refused(name: str, tmp_path: Path) -> None:
     source = LAYOUTS[name](tmp_path / "source")
-    kind = next(kind for kind in KINDS if kind.claim(Look(str(source), None, None, None)))
+    kind = kind_of(source)
     for setting in declared(SourceOptions):
         options = SourceOptions(
             **{setting.name: VALUES.get(setting.name, True if bool in setting.types else str(tmp_path))}
@@ -70,7 +77,13 @@ def test_without_a_build_samples_are_those_of_the_dataset(name: str, tmp_path: P
     assert without_boxes == len(report.annotation_errors)
 
 
-@pytest.mark.parametrize("name", ["coco_boxes", "metadata", "parquet", "webdataset"])
-def test_a_kind_that_says_its_classes_takes_no_labels_of_validation_images(name: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="validation_labels has no effect"):
-        list_source(str(LAYOUTS[name](tmp_path / "source")), SourceOptions(validation_labels="labels.txt"))
+def test_every_kind_whose_boxes_have_classes_is_written_with_boxes(tmp_path: Path) -> None:
+    """So that tests of boxes have it, too."""
+    written = set()
+    for name, boxes in BOXES.items():
+        boxes.write(tmp_path / name, {"train": {"1": Drawn(pictures.jpeg(8, 8), (8, 8), (1, 2, 5, 6))}})
+        written.add(kind_of(tmp_path / name))
+    for name, make in LAYOUTS.items():
+        source = make(tmp_path / f"layout {name}")
+        if any(boxes.has_labels for boxes in list_source(str(source)).boxes.values()):
+            assert kind_of(source) in written, f"{name}: mark what writes it as `boxes` in tests/sources/layouts.py"

@@ -13,6 +13,7 @@ from PIL import Image
 
 import stoker
 from sources.layouts import LAYOUTS as SOURCES
+from sources.layouts import WARNINGS
 from sources.making import fill, refused
 from stoker.cli.main import main
 from stoker.errors import LabelWarning, SourceError
@@ -311,37 +312,9 @@ def test_a_single_class_with_a_name_that_says_nothing_is_told(name: str, tmp_pat
     assert list_source(str(tmp_path), SourceOptions(labels=str(tmp_path / "classes.txt"))).warnings == ()
 
 
-WARNINGS = {
-    "class_folders": 1,
-    "splits": 2,
-    "tiny": 1,
-    "box_list": 1,
-    "imagenet_download": 1,
-    "webdataset": 3,
-    "webdataset_braces": 1,
-    "file_list": 2,
-    "labelled_list": 2,
-    "metadata": 3,
-    "coco_boxes": 2,
-    "coco_splits": 7,
-    "roboflow_coco": 1,
-    "mask_folders": 3,
-    "flat_folder": 2,
-    "camera": 2,
-    "dogs": 1,
-    "pets": 4,
-    "voc": 3,
-    "labelimg": 2,
-    "pipeline_config": 1,
-    "yolo_lists": 1,
-    "darknet": 1,
-}
-"""How many warnings the layouts have that have any."""
-
-
 @pytest.mark.parametrize("name", SOURCES)
 def test_sources_that_are_read_rightly_are_not_refused(name: str, tmp_path: Path) -> None:
-    assert len(list_source(str(SOURCES[name](tmp_path))).warnings) == WARNINGS.get(name, 0)
+    assert len(list_source(str(SOURCES[name](tmp_path))).warnings) == WARNINGS[name]
 
 
 @pytest.mark.servers

@@ -17,6 +17,7 @@ from PIL import Image
 
 import stoker
 from reference import pictures
+from sources.layouts import BOXES, Drawn
 from sources.making import check_refused, listing, split_sizes, write
 from stoker.cli.main import main
 from stoker.errors import SourceError, SourceWarning
@@ -285,33 +286,23 @@ SIDEWAYS = {
 
 
 @pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")
-@pytest.mark.parametrize("kind", ["voc", "coco"])
-@pytest.mark.parametrize("sees_upright", [True, False])
+@pytest.mark.parametrize(
+    ("kind", "sees_upright"),
+    [(name, seen) for name, boxes in BOXES.items() for seen in (False, True)[: 1 + boxes.states_sizes]],
+)
 def test_boxes_of_photographs_annotated_upright_lie_in_the_image(
     tmp_path: Path, kind: str, *, sees_upright: bool
 ) -> None:
-    root, images, annotations = tmp_path / "photos", [], []
+    source, images = tmp_path / "photos", {}
     for orientation, back in SIDEWAYS.items():
         upright = Image.new("RGB", (48, 64))
         upright.paste((255, 255, 255), (8, 16, 24, 56))
         stored, exif = upright.transpose(back), Image.Exif()
         exif[0x112] = orientation
-        out = pictures.encode(stored, quality=95, exif=exif)
         seen = upright if sees_upright else stored
-        left, top, right, bottom = seen.convert("L").getbbox()
-        sides = f"<size><width>{seen.width}</width><height>{seen.height}</height></size>"
-        corners = f"<xmin>{left}</xmin><ymin>{top}</ymin><xmax>{right}</xmax><ymax>{bottom}</ymax>"
-        xml = f"<annotation>{sides}<object><name>cat</name><bndbox>{corners}</bndbox></object></annotation>"
-        write(root, {f"{orientation}.jpg": out, **({f"{orientation}.xml": xml} if kind == "voc" else {})})
-        images.append(
-            {"id": orientation, "file_name": f"{orientation}.jpg", "width": seen.width, "height": seen.height}
-        )
-        box = [left, top, right - left, bottom - top]
-        annotations.append({"id": orientation, "image_id": orientation, "category_id": 1, "bbox": box})
-    source = root
-    if kind == "coco":
-        document = {"images": images, "annotations": annotations, "categories": [{"id": 1, "name": "cat"}]}
-        source = write(root, {"result.json": json.dumps(document)}) / "result.json"
+        data = pictures.encode(stored, quality=95, exif=exif)
+        images[str(orientation)] = Drawn(data, seen.size, seen.convert("L").getbbox())
+    BOXES[kind].write(source, {"train": images})
     for exif in ("keep", "apply"):
         stoker.build(source, tmp_path / exif, exif=exif)
         opened = [stoker.open(source, exif=exif), stoker.open(tmp_path / exif)]

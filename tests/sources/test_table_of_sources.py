@@ -1,6 +1,7 @@
 """The table of docs/reference/sources.md: each command is typed for files of the library that the row is about.
 
-A row is found by what it calls ``SOURCE``: write its files in `MAKERS`, and say which classes they have.
+A row is found by what it calls ``SOURCE``: write its files in `MAKERS`, and say which classes they have. Those of a
+kind with boxes may be what `BOXES` of tests/sources/layouts.py writes.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ with warnings.catch_warnings():
 import stoker
 from reference import pictures
 from repository.checkout import ROOT
+from sources.layouts import BOXES, Drawn
 from sources.making import tar_bytes, xml
 from sources.photo_server import serving
 from stoker.cli.main import main
@@ -39,6 +41,8 @@ from storage.store_folders import copy, store_folder
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from sources.layouts import Boxes
 
 PAGE = ROOT / "docs" / "reference" / "sources.md"
 SIDES = (32, 24)
@@ -265,14 +269,14 @@ def voc_masks(_: Path) -> Classes:
     return {"train": Counter({None: 5})}
 
 
-def yolo(root: Path) -> Classes:
-    images(root / "coco8/images/train", *(f"{number}.jpg" for number in range(4)))
-    images(root / "coco8/images/val", "4.jpg", "5.jpg")
-    for number in range(4):
-        write(root / f"coco8/labels/train/{number}.txt", b"%d 0.5 0.5 0.25 0.5\n" % (number % 2))
-    yaml = b"path: .\ntrain: images/train\nval: images/val\nnames: [cat, dog]\n"
-    write(root / "coco8/data.yaml", yaml)
-    return {"train": Counter({None: 4}), "validation": Counter({None: 2})}
+def with_boxes(kind: Boxes) -> Callable[[Path], Classes]:
+    def write(root: Path) -> Classes:
+        drawn = [Drawn(jpeg(number), SIDES, (number, 1, 20, 20)) for number in range(6)]
+        names = {"train": range(4), "val": range(4, 6)}
+        kind.write(root / str(kind.row), {split: {str(n): drawn[n] for n in own} for split, own in names.items()})
+        return {"train": Counter({None: 4}), "validation": Counter({None: 2})}
+
+    return write
 
 
 def camvid(root: Path) -> Classes:
@@ -329,12 +333,11 @@ MAKERS: dict[str, Callable[[Path], Classes]] = {
     "coco/annotations/captions_val2017.json": already_written,
     "VOCdevkit": voc,
     "VOCdevkit --masks": voc_masks,
-    "coco8": yolo,
     "camvid": camvid,
     "old": tfrecords,
     "records": sequence,
     "generator": iterable,
-}
+} | {boxes.row: with_boxes(boxes) for boxes in BOXES.values() if boxes.row is not None}
 """Write the files of a row below a folder, and say what they hold."""
 
 

@@ -15,6 +15,7 @@ import math
 import os
 import struct
 from abc import ABC, abstractmethod
+from array import array
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
@@ -36,12 +37,13 @@ from stoker.sources.files import (
     read_annotation,
     seen_in,
 )
-from stoker.sources.items import Blobs, Item, ItemTable, chunks
+from stoker.sources.items import Blobs, Column, GrowingBlobs, Item, ItemTable, chunks
+from stoker.sources.labels import has_control_character
 from stoker.sources.names import ANNOTATION_FOLDERS, divide_suffix, image_stem, replace_last
 from stoker.sources.reader import to_bytes, to_text
 from stoker.sources.tar_format import FileWindow, may_be_tar, open_stream, read_member, tar_members
 from stoker.storage import Location, from_uri, join, location, split_bucket
-from stoker.types import Box, Progress
+from stoker.types import MAX_CLASSES, Box, Progress
 
 if TYPE_CHECKING:
     import tarfile
@@ -223,6 +225,62 @@ def turn_back(boxes: list[Box], item: Item, data: object) -> list[Box]:
 
 def _boxes_of(table: ItemTable, rows: NDArray[np.int64]) -> Blobs:
     return cast("Blobs", table.columns["boxes"]).take(rows)
+
+
+class BoxColumns:
+    """The columns of `TableBoxes` while a listing reads annotations: first all images, in their order, or one by one.
+
+    Attributes:
+        names: The classes that boxes have, each with a number.
+        damaged: What is wrong with annotations, by the number of their image.
+        flaws: What `Annotations.flaws` returns, of each image.
+    """
+
+    def __init__(self) -> None:
+        self.names: dict[bytes, int] = {}
+        self.damaged: dict[int, str] = {}
+        self.flaws = array("i")
+        self._sizes = array("d")
+        self._corners, self._names, self._images = array("d"), array("i"), array("q")
+
+    def add_image(self, size: tuple[float, float] = (0, 0), flaws: int = 0) -> int:
+        """Return the number of the next image, given the width and the height that its annotation states."""
+        self._sizes.extend(size)
+        self.flaws.append(flaws)
+        return len(self.flaws) - 1
+
+    def add(self, image: int, name: bytes, box: Box) -> None:
+        """Add a box of the class of a name."""
+        self._corners.extend(box.corners)
+        self._names.append(self.names.setdefault(name, len(self.names)))
+        self._images.append(image)
+
+    def classes(self, root: str, names: Sequence[bytes] = ()) -> tuple[bytes, ...]:
+        """Return some names, or else those of all boxes, sorted; refuse what cannot be classes of a source."""
+        classes = tuple(names) or tuple(sorted(self.names))
+        wrong = [name for name in classes if not name or has_control_character(name)]
+        if wrong or len(classes) > MAX_CLASSES:
+            what = f"an object called {os.fsdecode(wrong[0])!r}" if wrong else f"{len(classes)} classes"
+            message = f"{root} has annotations with {what}; give every object the name of one of up to {MAX_CLASSES}"
+            raise SourceError(message, path=root)
+        return classes
+
+    def finish(self, classes: Sequence[bytes]) -> dict[str, Column]:
+        """Return the columns, given all classes in the order of their labels."""
+        label_of = {name: label for label, name in enumerate(classes)}
+        labels = np.array([label_of[name] for name in self.names], np.int32)
+        boxes = np.empty(len(self._names), BOX)
+        boxes["corners"] = np.array(self._corners, np.float64).reshape(-1, 4)
+        boxes["label"] = labels[np.array(self._names, np.int32)]
+        order = np.argsort(self._images, kind="stable")
+        bounds = BOX.itemsize * np.searchsorted(self._images, np.arange(len(self.flaws) + 1), sorter=order)
+        own, damaged = GrowingBlobs(), GrowingBlobs()
+        own.extend(boxes[order].tobytes(), np.diff(bounds))
+        for image in range(len(self.flaws)):
+            damaged.append(self.damaged.get(image, "").encode("utf-8", "backslashreplace"))
+        sizes = np.clip(np.array(self._sizes), 0, 2**31 - 1).astype(np.int32).reshape(-1, 2)
+        flaws = np.array(self.flaws, np.int32)
+        return {"boxes": own.finish(), "damaged": damaged.finish(), "annotated": sizes, "flaws": flaws}
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ import numpy as np
 from stoker.config import format_count, option
 from stoker.errors import ConfigError, SourceError
 from stoker.fields import Json, Mask, Text
-from stoker.sources.boxes import BOX, TableBoxes, flaws_of, place_box
+from stoker.sources.boxes import BoxColumns, TableBoxes, flaws_of, place_box
 from stoker.sources.drawn_masks import drawn_mask, is_drawn, is_side, shown
 from stoker.sources.files import conversion_of, in_order, is_dataset, sizes_of
 from stoker.sources.image_tables import image_base
@@ -52,8 +52,6 @@ from stoker.types import MAX_CLASSES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-
-    from numpy.typing import NDArray
 
     from stoker.sources.look import Look
 
@@ -300,11 +298,10 @@ def _list(look: Look, claim: tuple[Sequence[CocoFile], str | None]) -> Source:
         builder.collector.columns["cells"] = rows.finish()
     has_boxes = bool(classes) or any(part.box_images for part in parts)
     if has_boxes:
-        own, damaged = GrowingBlobs(), GrowingBlobs()
-        flaws = np.concatenate([part.add_boxes(own, damaged, builder.warnings) for part in parts])
-        annotated = np.concatenate([part.annotated() for part in parts])
-        builder.collector.columns |= {"boxes": own.finish(), "damaged": damaged.finish()}
-        builder.collector.columns |= {"annotated": annotated, "flaws": flaws}
+        box_columns = BoxColumns()
+        for part in parts:
+            part.add_boxes(box_columns, builder.warnings)
+        builder.collector.columns |= box_columns.finish(classes)
     for part in filter(lambda part: part.crowds, parts):
         builder.skipped.ignored["with iscrowd"] += part.crowds
         builder.warnings.append(f"{part.path}: {format_count(part.crowds, 'annotation')} of crowds: no box of them")
@@ -464,18 +461,18 @@ class _Contents:
                 parts.append(b"%b,%b%b]" % (json_bytes([image.width, image.height])[:-1], mask, end))
             yield b"[%b]" % b",".join(parts)
 
-    def add_boxes(self, own: GrowingBlobs, damaged: GrowingBlobs, warnings: list[str]) -> NDArray[np.int32]:
-        """Append to columns ``boxes`` and ``damaged`` of `TableBoxes`, in the order of images; return ``flaws``."""
-        flaws = np.zeros(len(self.images), np.int32)
-        position_of = {image: position for position, image in enumerate(self.images)}
-        corners, labels, positions = array("d"), array("i"), array("q")
+    def add_boxes(self, columns: BoxColumns, warnings: list[str]) -> None:
+        """Add the images, in the order of the file, and their boxes."""
+        sizes = ((each.width, each.height) for each in self.images.values())
+        numbers = [columns.add_image(size if all(map(is_side, size)) else (0, 0)) for size in sizes]
+        number_of = dict(zip(self.images, numbers, strict=True))
         orphans = outside = 0
         for row, (image_id, category) in enumerate(zip(self.box_images, self.box_categories, strict=True)):
             image = self.images.get(image_id)
             where = f"annotations[{self.box_numbers[row]}]"
             if image is None:
                 orphans += 1
-            elif category not in self.labels:
+            elif category not in self.categories:
                 self.damaged.setdefault(image_id, f"{where}: there is no category {category}")
             elif not (is_side(image.width) and is_side(image.height)):
                 problem = f"the width and height of the image are {shown(image.width)} and {shown(image.height)}"
@@ -484,29 +481,17 @@ class _Contents:
                 x, y, width, height = self.box_sides[_BOX_NUMBERS * row : _BOX_NUMBERS * (row + 1)]
                 edges = (x, x + width), (y, y + height), image.width, image.height
                 box = place_box(*edges)
-                flaws[position_of[image_id]] |= flaws_of(*edges)
+                columns.flaws[number_of[image_id]] |= flaws_of(*edges)
                 if box is None:
                     outside += 1
-                    continue
-                corners.extend((box.xmin, box.ymin, box.xmax, box.ymax))
-                labels.append(self.labels[category])
-                positions.append(position_of[image_id])
+                else:
+                    columns.add(number_of[image_id], self.categories[category], box)
         if orphans:
             warnings.append(f"{self.path}: {format_count(orphans, 'box')} of images that it does not name")
         if outside:
             warnings.append(f"{self.path}: {format_count(outside, 'box')} without area inside the image")
-        boxes = np.empty(len(labels), BOX)
-        boxes["corners"], boxes["label"] = np.array(corners, np.float64).reshape(-1, _BOX_NUMBERS), labels
-        order = np.argsort(positions, kind="stable")
-        counts = np.bincount(np.array(positions, np.int64), minlength=len(self.images))
-        own.extend(boxes[order].tobytes(), counts * BOX.itemsize)
-        for image_id in self.images:
-            damaged.append(self.damaged.get(image_id, "").encode("utf-8", "surrogatepass"))
-        return flaws
-
-    def annotated(self) -> NDArray[np.int32]:
-        sizes = [(each.width, each.height) for each in self.images.values()]
-        return np.array([size if all(map(is_side, size)) else (0, 0) for size in sizes], np.int32)
+        of_images = ((image, problem) for image, problem in self.damaged.items() if image in number_of)
+        columns.damaged.update((number_of[image], problem) for image, problem in of_images)
 
     def _add_image(self, where: str, value: Mapping[str, Any], paths: dict[bytes, int]) -> None:
         image = self._id(where, "id", value)

@@ -169,7 +169,7 @@ class GrowingBlobs:
     def extend(self, data: bytes, lengths: NDArray[np.int64]) -> None:
         """Append values, given end to end, and the length of each."""
         ends = np.cumsum(lengths)
-        self._starts.extend(ends + (self._write(data) - ends[-1]))
+        self._starts.extend(ends + (self._write(data) - ends[-1:]))
 
     def _write(self, data: bytes) -> int:
         self._tail.write(data)

@@ -9,31 +9,27 @@ from __future__ import annotations
 
 import os
 import re
-from array import array
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from stoker.config import format_count, option
 from stoker.errors import ConfigError, SourceError
 from stoker.fields import Array, Mask
-from stoker.sources.boxes import BOX, NamedBoxes, TableBoxes, parse_annotation
+from stoker.sources.boxes import BoxColumns, NamedBoxes, TableBoxes, parse_annotation
 from stoker.sources.drawn_masks import LABEL_MAP, Colours, are_coloured, read_colours, read_mask_classes, voc_colours
 from stoker.sources.files import in_order, nonblank_lines, read_annotation
-from stoker.sources.items import Blobs, Column, GrowingBlobs
-from stoker.sources.labels import has_control_character
+from stoker.sources.items import Column, GrowingBlobs
 from stoker.sources.names import divide_suffix, is_image_name, is_sidecar, splits_among
 from stoker.sources.reader import Cells, json_bytes
 from stoker.sources.source import Kind, Source, SourceBuilder
 from stoker.sources.split_lists import BOTH, divided, find_lists
 from stoker.storage import Location, from_uri, join
-from stoker.types import MAX_CLASSES, Field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from stoker.sources.look import Look
+    from stoker.types import Field
 
 _IMAGES, _ANNOTATIONS, _MASKS, _SETS = b"JPEGImages/", b"Annotations/", b"SegmentationClass/", b"ImageSets/"
 _PARTS = frozenset(name[:-1] for name in (_ANNOTATIONS, _MASKS, _SETS))
@@ -279,10 +275,7 @@ class _Objects:
 
     def __init__(self, names: Sequence[bytes] | None) -> None:
         self.missing = 0
-        self._known = names
-        self._names: dict[bytes, int] = {name: number for number, name in enumerate(names or ())}
-        self._sizes, self._flaws = array("d"), array("i")
-        self._columns = {"boxes": GrowingBlobs(), "damaged": GrowingBlobs(), "cells": GrowingBlobs()}
+        self._known, self._boxes, self._cells = names or (), BoxColumns(), GrowingBlobs()
         self._flagged = dict.fromkeys(("difficult", "truncated"), False)
 
     def add(self, path: bytes, mask: bytes, annotation: NamedBoxes | str | None) -> None:
@@ -290,35 +283,24 @@ class _Objects:
         self.missing += annotation is None
         problem = annotation if isinstance(annotation, str) else ""
         objects = annotation if isinstance(annotation, NamedBoxes) else NamedBoxes()
-        unknown = next(
-            (each.name for each in objects if self._known is not None and each.name not in self._names), None
-        )
-        if unknown is not None:
-            objects, problem = NamedBoxes(), f"{LABEL_MAP} has no class {os.fsdecode(unknown)!r}"
-        boxes, flags = np.empty(len(objects), BOX), []
-        for box, each in zip(boxes, objects, strict=True):
-            box["corners"] = each.box.xmin, each.box.ymin, each.box.xmax, each.box.ymax
-            box["label"] = self._names.setdefault(each.name, len(self._names))
+        unknown = [each.name for each in objects if self._known and each.name not in self._known]
+        if unknown:
+            objects, problem = NamedBoxes(), f"{LABEL_MAP} has no class {os.fsdecode(unknown[0])!r}"
+        image = self._boxes.add_image(objects[0].size if objects else (0, 0), objects.flaws)
+        if problem:
+            self._boxes.damaged[image] = f"{os.fsdecode(path)}: {problem}"
+        for each in objects:
+            self._boxes.add(image, each.name, each.box)
+        flags = []
         for name in self._flagged:
             flags.append([int(getattr(each, name)) for each in objects])
             self._flagged[name] |= any(flags[-1])
-        self._sizes.extend(objects[0].size if objects else (0, 0))
-        self._flaws.append(objects.flaws)
-        self._columns["boxes"].append(boxes.tobytes())
-        problem = problem and f"{os.fsdecode(path)}: {problem}"
-        self._columns["damaged"].append(problem.encode("utf-8", "backslashreplace"))
-        self._columns["cells"].append(json_bytes([os.fsdecode(mask), *flags]))
+        self._cells.append(json_bytes([os.fsdecode(mask), *flags]))
 
     def classes(self, root: str, *, of_voc: bool) -> tuple[bytes, ...]:
         """Return all classes in the order of their labels: those known, VOC's own in its folders, or all, sorted."""
-        is_part = of_voc and self._names.keys() <= {*_CLASSES}
-        names = self._known or (_CLASSES if is_part else sorted(self._names))
-        wrong = [name for name in names if not name or has_control_character(name)]
-        if wrong or len(names) > MAX_CLASSES:
-            what = f"an object called {os.fsdecode(wrong[0])!r}" if wrong else f"{len(names)} classes"
-            message = f"{root} has annotations with {what}; give every object the name of one of up to {MAX_CLASSES}"
-            raise SourceError(message, path=root)
-        return tuple(names)
+        is_part = of_voc and self._boxes.names.keys() <= {*_CLASSES}
+        return self._boxes.classes(root, self._known or (_CLASSES if is_part else ()))
 
     def flags(self) -> list[tuple[str, Field] | None]:
         """Return the fields that say of each object whether it is difficult or truncated; None where none is."""
@@ -326,13 +308,7 @@ class _Objects:
 
     def columns(self, classes: Sequence[bytes]) -> dict[str, Column]:
         """Return the columns of `TableBoxes` and of `Cells`; no images can be added afterwards."""
-        columns = {name: column.finish() for name, column in self._columns.items()}
-        label_of = np.array([classes.index(name) for name in self._names] or [0], np.int32)
-        boxes = np.frombuffer(columns["boxes"].data, BOX).copy()
-        boxes["label"] = label_of[boxes["label"]]
-        sizes = np.clip(np.array(self._sizes), 0, 2**31 - 1).astype(np.int32).reshape(-1, 2)
-        own = {"annotated": sizes, "flaws": np.array(self._flaws, np.int32)}
-        return {**columns, "boxes": Blobs(boxes.tobytes(), columns["boxes"].starts), **own}
+        return {**self._boxes.finish(classes), "cells": self._cells.finish()}
 
 
 VOC = Kind(
