@@ -16,12 +16,12 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
-from bisect import bisect
+import math
+import random
 from dataclasses import dataclass
 from functools import cache
-from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from PIL import Image
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from stoker.types import Progress
 
     Plane = NDArray[np.floating]
-
-_T = TypeVar("_T")
 
 ODD = {
     "greyscale": "a greyscale JPEG",
@@ -107,10 +105,9 @@ _SUBSAMPLINGS = {"4:4:4": 76, "4:2:0": 20, "4:2:2": 4}
 _QUALITIES = {90: 8, 92: 8, 93: 6, 94: 10, 95: 6, 96: 62}
 _BOXED_SHARE = 0.85
 _GREY_EVERY = 50
-_TILE, _TILES = 256, 3  # rows and columns of a field of texture; fields of a kind
-_FINE_SLOPES = (0.9, 1.05)
-_NOISE_PIXELS = 2**19
-_FORM = 5  # increase it when the same spec is to give other files
+_TILE, _TILES = 256, 5  # rows and columns of a field of texture; fields of a kind
+_SLOPES = (0.9, 1.05)  # of textures
+_FORM = 6  # increase it when the same spec is to give other files
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,14 +254,15 @@ def _size_bytes(root: Path, files: list[_File]) -> int:
 
 def _make(root: Path, file: _File, seed: int) -> int:
     """Write one image and its boxes; return the bytes of the image."""
-    rng = np.random.default_rng((seed, file.number))
-    width, height = _choose(_SIZES, rng)
-    quality = _choose(_QUALITIES, rng)
+    chance = random.Random(f"{file.number} {seed}")  # noqa: S311 - pictures are not a secret
+    width, height = chance.choices(list(_SIZES), list(_SIZES.values()))[0]
+    quality = chance.choices(list(_QUALITIES), list(_QUALITIES.values()))[0]
+    subsampling = chance.choices(list(_SUBSAMPLINGS), list(_SUBSAMPLINGS.values()))[0]
     pixels, boxes = paint(width, height, file.class_id, (seed, file.number, 1))
     if file.kind in ODD:
         data = encode_odd(file.kind, pixels, quality)
     else:
-        data = _native.encode_jpeg(pixels, quality, _choose(_SUBSAMPLINGS, rng), optimize=False)
+        data = _native.encode_jpeg(pixels, quality, subsampling, optimize=False)
     if file.kind in DAMAGED:
         data = damage(file.kind, data)
     path = root / file.path
@@ -276,11 +274,6 @@ def _make(root: Path, file: _File, seed: int) -> int:
             name, corners = "%s", [(width + 40, height // 2, width // 4, -7)]
         (root / file.boxes_path).write_bytes(_annotation(path.parent.name, name, (width, height), corners))
     return len(data)
-
-
-def _choose(weights: dict[_T, int], rng: np.random.Generator) -> _T:
-    ends = list(accumulate(weights.values()))
-    return list(weights)[bisect(ends, rng.integers(ends[-1]))]
 
 
 def _annotation(wnid: str, name: str, size: tuple[int, int], corners: Sequence[tuple[int, ...]]) -> bytes:
@@ -341,12 +334,12 @@ def damage(kind: str, whole: bytes) -> bytes:
 def paint(width: int, height: int, class_id: int, seed: Sequence[int]) -> tuple[NDArray[np.uint8], list[Box]]:
     """Paint one to three objects of a class in a landscape, RGB (height, width, 3), and return their boxes, too.
 
-    The class decides shape, colour and pattern of its objects, never the landscape; the seed all the rest.
+    The class decides shape, colour and stripes of its objects, never the landscape; the seed all the rest.
     """
     rng = np.random.default_rng(seed)
     size = width, height
     width, height = (width + 1) // 2, (height + 1) // 2  # enlarged in the end, which takes less time than to paint
-    image, horizon, detail = _landscape(width, height, rng)
+    image, horizon = _landscape(width, height, rng)
     circles: list[tuple[float, float, float]] = []  # foot, centre and radius in pixels
     wanted = rng.integers(1, 4)
     for _ in range(12):
@@ -357,9 +350,10 @@ def paint(width: int, height: int, class_id: int, seed: Sequence[int]) -> tuple[
             circles.append((foot * height, x, radius))
         if len(circles) == wanted:
             break
-    light = (rng.uniform(-0.6, 0.6), -0.55, 0.6)  # right, down, out of the picture
-    boxes = [_paint_object(image, circle, class_id, light, detail, rng) for circle in sorted(circles)]
-    pixels = _enlarged(image, *size) + rng.uniform(1.1, 3.8) * _noise(size[1], size[0], rng)
+    light = rng.uniform(-0.6, 0.6)
+    boxes = [_paint_object(image, circle, class_id, light, rng) for circle in sorted(circles)]
+    noise = _texture(size[1], 3 * size[0], 0, rng).reshape(size[1], size[0], 3)
+    pixels = _enlarged(image, *size) + rng.uniform(1.5, 5) * noise
     return np.clip(pixels, 0, 255, out=pixels).astype(np.uint8), boxes
 
 
@@ -369,105 +363,38 @@ def _enlarged(image: Plane, width: int, height: int) -> NDArray[np.uint8]:
 
 
 @cache
-def _noises() -> Plane:
-    """Return normal numbers, float32 (_NOISE_PIXELS, 3), of which every image has its own run."""
-    normal = np.random.default_rng(_FORM).standard_normal((_NOISE_PIXELS, 4), np.float32)
-    return normal[:, :3] + normal[:, 3:]  # the last is grey
-
-
-def _noise(height: int, width: int, rng: np.random.Generator) -> Plane:
-    start, count = rng.integers(_NOISE_PIXELS // 2), height * width
-    run = _noises()[start : start + count]
-    return (run if len(run) == count else np.resize(run, (count, 3))).reshape(height, width, 3)
-
-
-@cache
-def _tile(number: int, slope: float, stretch: float) -> Plane:
+def _tile(number: int, slope: float) -> Plane:
     """Return a periodic random field (_TILE, _TILE), mean 0, deviation 1, amplitude ``frequency ** -slope``."""
     spectrum = np.fft.rfft2(np.random.default_rng((_FORM, number)).standard_normal((_TILE, _TILE), np.float32))
-    frequency = np.hypot(stretch * np.fft.fftfreq(_TILE)[:, None], np.fft.rfftfreq(_TILE))
-    frequency[0, 0] = np.inf
-    return _normalized(np.fft.irfft2(spectrum * frequency**-slope).astype(np.float32))
+    frequency = np.hypot(np.fft.fftfreq(_TILE)[:, None], np.fft.rfftfreq(_TILE))
+    spectrum[0, 0], frequency[0, 0] = 0, 1
+    field: Plane = np.fft.irfft2(spectrum * frequency**-slope).astype(np.float32)
+    return field / float(field.std())
 
 
-@cache
-def _ground_tile(number: int, slope: float) -> Plane:
-    """Return a tile seen in perspective from above its middle, float32 (_TILE, _TILE), the farthest row first."""
-    near = _nearness(_TILE)[:, None]
-    down = _reflected(np.cumsum(0.4 * near**-1.7).astype(np.intp)[:, None])
-    across = _reflected(((np.arange(_TILE) - _TILE / 2) / near).astype(np.intp))
-    seen: Plane = _tile(number, slope, 1.0)[down, across]
-    return seen
-
-
-def _nearness(rows: int) -> Plane:
-    """Return how near each row of the ground is: 1 is at the lower edge of the picture."""
-    return np.linspace(0.06, 1, rows, dtype=np.float32)
-
-
-def _texture(height: int, width: int, slope: float, rng: np.random.Generator, stretch: float = 1.0) -> Plane:
+def _texture(height: int, width: int, slope: float, rng: np.random.Generator) -> Plane:
     """Return a random window (height, width) of a tile, turned over or not."""
-    tile = _tile(int(rng.integers(_TILES)), slope, stretch)
     (top, left), (down, across) = rng.integers(_TILE, size=2), 1 - 2 * rng.integers(2, size=2)
     rows, columns = (top + down * np.arange(height)) % _TILE, (left + across * np.arange(width)) % _TILE
-    window: Plane = tile.take(rows, 0).take(columns, 1)
+    window: Plane = _tile(int(rng.integers(_TILES)), slope).take(rows, 0).take(columns, 1)
     return window
 
 
-def _ground(height: int, width: int, slope: float, rng: np.random.Generator) -> Plane:
-    """Return a ground tile at a height, and a random window (height, width) of its columns."""
-    tile = _ground_tile(int(rng.integers(_TILES)), slope)
-    columns = _reflected(rng.integers(2 * _TILE) + np.arange(width))
-    return tile.take(np.arange(height) * _TILE // height, 0).take(columns, 1)
-
-
-def _normalized(field: Plane) -> Plane:
-    field = field - field.mean()
-    return field / max(float(field.std()), 1e-6)
-
-
-def _landscape(width: int, height: int, rng: np.random.Generator) -> tuple[Plane, float, float]:
-    """Return RGB, float32 (3, height, width), the horizon as a fraction of the height, the strength of textures."""
+def _landscape(width: int, height: int, rng: np.random.Generator) -> tuple[Plane, float]:
+    """Return RGB, float32 (3, height, width), and the horizon as a fraction of the height."""
     mood = np.array(_MOODS[rng.integers(len(_MOODS))], np.float32) + rng.normal(0, 7, (4, 3)).astype(np.float32)
-    mood = mood[:, :, None, None]
-    detail = float(rng.lognormal(-0.1, 0.42))
-    horizon = float(rng.uniform(0.34, 0.56))
-    top = round(horizon * height)
-    image = np.empty((3, height, width), np.float32)
-    rows = np.arange(top, dtype=np.float32)[:, None]
-
-    sky = mood[0] + rows / top * (mood[1] - mood[0])
-    clouds = _texture(top, width, 1.65, rng, stretch=0.45)
-    sky = sky + 0.8 * _step(0.5 * (clouds - rng.uniform(-0.4, 1.6))) * (235 + 14 * clouds - sky)
-
-    slope = float(rng.choice(_FINE_SLOPES))
-    for nearness in (0.0, 0.5, 1.0):
-        skyline = _normalized(_texture(1, width, 1.9, rng, stretch=0.4))
-        rise = (0.17 - 0.13 * nearness) * rng.uniform(0.7, 1.3) - 0.04 * skyline
-        first = min(top, max(0, int((horizon - rise.max()) * height) - 8))  # above, the sky is nearly as it was
-        behind = sky[:, first:]
-        cover = _step(rows[first:] - (horizon - rise) * height)
-        surface = detail * (4 + 12 * nearness) * _coloured(_texture(top - first, width, slope, rng))
-        behind += cover * (mood[2] + (1 - nearness) * 0.6 * (mood[1] - mood[2]) + surface - behind)
-    image[:, :top] = sky
-
-    near = _nearness(height - top)[:, None]
-    patches = 12 * _texture(height - top, width, 1.9, rng, stretch=0.4)
-    relief = detail * 19 * (0.3 + 0.7 * near) * _coloured(_ground(height - top, width, slope, rng))
-    image[:, top:] = mood[3] * (1.06 - 0.16 * near) + patches + relief
-    return image, horizon, detail
-
-
-def _coloured(field: Plane) -> Plane:
-    # The same field turned round looks like another one: colour varies less than brightness, and elsewhere.
-    warmth = 0.4 * field[::-1, ::-1]
-    return np.array((field + warmth, field, 0.85 * field - warmth))
-
-
-def _reflected(positions: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return positions on an axis without end as those on a side of a tile, which turns back at both ends."""
-    positions = positions % (2 * _TILE)
-    return np.minimum(positions, 2 * _TILE - 1 - positions)
+    sky, haze, hills, ground = mood[:, :, None, None]
+    horizon, detail = rng.uniform(0.3, 0.6), rng.lognormal(-0.1, 0.42)
+    rows = np.linspace(0, 1, height, dtype=np.float32)[:, None]
+    clouds = _texture(height, width, 1.65, rng)
+    image = sky + rows / horizon * (haze - sky) + 30 * np.maximum(clouds - rng.uniform(-0.5, 1), 0)
+    skyline = horizon - rng.uniform(0.03, 0.2) + 0.06 * _texture(1, width, 1.9, rng)
+    for colour, edge, strength in ((hills, skyline, 8), (ground, horizon, 16)):
+        field = _texture(height, width, rng.choice(_SLOPES), rng)
+        warmth = 0.4 * field[::-1, ::-1]  # the same field turned round looks like another one
+        surface = colour + detail * strength * np.array((field + warmth, field, 0.85 * field - warmth))
+        image += _step((rows - edge) * height) * (surface - image)
+    return image, horizon
 
 
 def _step(distance: Plane) -> Plane:
@@ -477,60 +404,31 @@ def _step(distance: Plane) -> Plane:
 
 
 def _paint_object(
-    image: Plane,
-    circle: tuple[float, float, float],
-    class_id: int,
-    light: tuple[float, float, float],
-    detail: float,
-    rng: np.random.Generator,
+    image: Plane, circle: tuple[float, float, float], class_id: int, light: float, rng: np.random.Generator
 ) -> Box:
     """Paint a rounded object and its shadow over the image, and return the box of the object."""
     foot, centre, radius = circle
     height, width = image.shape[1:]
-
-    def part(sides: float, above: float, below: float) -> tuple[Plane, Plane, Plane]:
-        """Return the pixels so many radiuses around the foot, and where they are, seen from the centre."""
-        left, right = max(0, int(centre - sides * radius)), min(width, int(centre + sides * radius) + 1)
-        top, bottom = max(0, int(foot - above * radius)), min(height, int(foot + below * radius) + 1)
-        x = ((np.arange(left, right) - centre) / radius).astype(np.float32)[None, :]
-        y = ((np.arange(top, bottom) - foot) / radius + 1).astype(np.float32)[:, None]
-        return image[:, top:bottom, left:right], x, y
-
-    ground, x, y = part(2, 2.1, 0.8)
-    ground *= 1 - 0.55 * np.exp(-1.5 * (x + 0.4 * light[0]) ** 2) * np.exp(-((4 * (y - 0.97)) ** 2))
-    body, x, y = part(1.1, 2.1, 0.1)
+    left, right = max(0, int(centre - 2 * radius)), min(width, int(centre + 2 * radius) + 1)
+    top, bottom = max(0, int(foot - 2.1 * radius)), min(height, int(foot + 0.6 * radius) + 1)
+    x = ((np.arange(left, right) - centre) / radius).astype(np.float32)[None, :]
+    y = ((np.arange(top, bottom) - foot) / radius + 1).astype(np.float32)[:, None]
+    part = image[:, top:bottom, left:right]
+    part *= 1 - 0.55 * np.exp(-1.5 * (x + 0.4 * light) ** 2 - (4 * (y - 0.97)) ** 2)
 
     corners, depth = ((1, 0.0), (5, 0.34), (3, 0.26), (4, 0.22), (8, 0.18))[class_id % 5]
-    distance = np.sqrt(x**2 + y**2)
-    direction = (1j * x - y) / np.maximum(distance, 1e-6)
-    turned = np.full_like(direction, np.exp(1j * corners * rng.normal(0, 0.2)))
-    for _ in range(corners if depth else 0):
-        turned *= direction
-    reach = distance / (1 - depth * (0.5 - 0.5 * turned.real))
+    angle = np.arctan2(x, y) + rng.normal(0, 0.2)
+    reach = np.hypot(x, y) / (1 - depth * (0.5 - 0.5 * np.cos(corners * angle)))
     cover = _step((1 - reach) * radius)
-    out = np.sqrt(np.clip(1 - reach**2, 0.03, 1))
-    facing = np.clip(x * light[0] + y * light[1] + out * light[2], 0, 1)
-    highlight = np.clip(2 * facing * out - light[2], 0, 1)
-    for _ in range(4):
-        highlight *= highlight
-
-    bands = 6 + class_id % 3 * 3
-    bend_x, bend_y = np.arcsin(np.clip(x, -1, 1)), np.arcsin(np.clip(y, -1, 1))
-    wave = (
-        lambda: np.sin(bands * (0.8 * bend_x + 0.6 * bend_y)),  # stripes
-        lambda: 2 * np.sin(bands * bend_x) * np.sin(bands * bend_y) - 0.7,  # spots
-        lambda: np.sin(1.5 * bands * distance),  # rings
-        lambda: np.sin(0.5 * bands * bend_x + 1.3 * np.sin(2 * bend_y)),  # patches
-    )[class_id * 3 % 4]()
+    facing = np.clip(x * light - 0.55 * y + 0.6 * np.sqrt(np.clip(1 - reach**2, 0, 1)), 0, 1)
+    across = x * math.cos(class_id) + y * math.sin(class_id)
+    stripes = _step(2.5 * np.sin((6 + class_id % 3 * 3) * across))
     paint = _colour(class_id)[:, None, None]
     second = 0.4 * paint if paint.mean() > 140 else 255 - 0.4 * (255 - paint)
-    grain = 1 + 0.08 * detail * _texture(reach.shape[0], reach.shape[1], _FINE_SLOPES[0], rng)
-    lit = (0.42 + 0.75 * facing) * grain
-    colour = (paint + _step(2.5 * wave) * (second - paint)) * lit + 105 * highlight
-    body += cover * (colour - body)
+    lit = (0.42 + 0.75 * facing) * (1 + 0.08 * _texture(bottom - top, right - left, _SLOPES[0], rng))
+    part += cover * ((paint + stripes * (second - paint)) * lit + 105 * facing**12 - part)
 
-    columns = np.round(x[0, (cover > 0.5).any(0)] * radius + centre).astype(int)
-    rows = np.round((y[(cover > 0.5).any(1), 0] - 1) * radius + foot).astype(int)
+    columns, rows = left + np.flatnonzero((cover > 0.5).any(0)), top + np.flatnonzero((cover > 0.5).any(1))
     return Box(columns[0] / width, rows[0] / height, (columns[-1] + 1) / width, (rows[-1] + 1) / height)
 
 

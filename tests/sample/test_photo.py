@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def difference_to_landscape(pixels: NDArray[np.uint8], seed: tuple[int, ...]) -> NDArray[np.float32]:
     """How far each pixel is from the landscape without objects, which the same seed begins with."""
     height, width = pixels.shape[:2]
-    image, _, _ = _landscape((width + 1) // 2, (height + 1) // 2, np.random.default_rng(seed))
+    image, _ = _landscape((width + 1) // 2, (height + 1) // 2, np.random.default_rng(seed))
     difference: NDArray[np.float32] = np.abs(pixels - _enlarged(image, width, height).astype(np.float32)).max(2)
     return difference
 
