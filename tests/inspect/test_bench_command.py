@@ -94,7 +94,7 @@ def test_every_setting_is_checked_before_anything_is_opened(capsys: pytest.Captu
         assert "there-is-no-such-folder" not in capsys.readouterr().err
 
 
-@pytest.mark.needs("jinja2", "matplotlib")
+@pytest.mark.needs("jinja2")
 def test_a_page_that_cannot_be_written_is_refused_before_anything_is_measured(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -114,7 +114,7 @@ def test_a_page_that_cannot_be_written_is_refused_before_anything_is_measured(
 def test_pages_without_their_packages_are_refused_before_anything_is_measured(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "jinja2", None)
     monkeypatch.delitem(sys.modules, "stoker.inspect.page", raising=False)
     assert main(["bench", "there-is-no-such-folder", "--html", str(tmp_path / "a.html")]) == 2
     assert "stoker[report]" in capsys.readouterr().err
@@ -160,7 +160,7 @@ def test_without_the_codec_nothing_is_known_of_the_limit(dataset: Path, capsys: 
     assert [row["of_limit"] for row in document["rows"]] == [None]
 
 
-@pytest.mark.needs("jinja2", "matplotlib")
+@pytest.mark.needs("jinja2")
 @pytest.mark.slow
 def test_loose_files_in_a_list_are_measured_and_figures_are_printed_even_if_the_page_fails(
     photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -178,7 +178,7 @@ def test_loose_files_in_a_list_are_measured_and_figures_are_printed_even_if_the_
     assert not page.exists()
 
 
-@pytest.mark.needs("jinja2", "matplotlib")
+@pytest.mark.needs("jinja2")
 @pytest.mark.slow
 def test_the_page_is_written(dataset: Path, tmp_path: Path) -> None:
     page = tmp_path / "a.html"

@@ -20,7 +20,7 @@ from small_datasets import list_again, write_class_folders, write_dataset
 from stoker.cli.main import main
 from stoker.errors import ConfigError
 from stoker.inspect import ClassCount, page
-from stoker.inspect.page import dataset_portrait, info_page
+from stoker.inspect.page import dataset_portrait, histogram, in_order, info_page
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,7 +74,23 @@ def test_the_page_says_what_the_portrait_says(birds: Path) -> None:
         assert text in shown
     pictures_shown = [attributes for tag, attributes in page.tags if tag == "img"]
     assert len(pictures_shown) == 13
-    assert len([tag for tag, _ in page.tags if tag == "svg"]) == 2  # shards, sizes
+    assert len([tag for tag, _ in page.tags if tag == "figure"]) == 5  # shards, sizes
+
+
+def test_charts_have_a_bar_for_each_range_and_show_both_ends() -> None:
+    few = histogram(np.array([10.0] * 3 + [50.0]), "width")
+    assert (len(few.heights), few.heights[0], few.ends) == (40, 100, ("10", "50"))
+    assert few.heights[-1] == pytest.approx(100 / 3)
+    assert (few.note, few.median) == ("median 10", 0)
+    giant = histogram(np.array([*np.linspace(10, 50, 999), 9000.0]), "width")
+    assert giant.ends == ("10", "50")
+    assert "the last bar holds all up to 9,000" in giant.note
+    assert histogram(np.array([7.0, 7.0]), "width").note == "all 7"
+    assert histogram(np.array([*[7.0] * 999, 90.0]), "width").note == "median 7; the last bar holds all up to 90"
+    assert in_order([4, 2, 0], "train", "", "blue").heights == [100, 50, 0]
+    unequal = in_order([1000] * 500 + [1] * 500, "train", "", "blue")
+    assert (len(unequal.heights), unequal.note) == (120, "up to 1,000, in logarithms")
+    assert unequal.heights[-1] > 5
 
 
 def test_a_sample_of_many_is_spread_over_the_splits(birds: Path) -> None:
@@ -191,8 +207,8 @@ def test_the_command_writes_the_page_whole_or_not_at_all(
 
 
 def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ConfigError, match=r"no module 'matplotlib'.*pip install 'stoker\[report\]'"):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(ConfigError, match=r"no module 'jinja2'.*pip install 'stoker\[report\]'"):
         importlib.reload(page)
 
 
@@ -201,7 +217,7 @@ def test_a_package_that_is_missing_is_named_before_an_image_is_looked_at(
 ) -> None:
     monkeypatch.delitem(sys.modules, "stoker.inspect.page", raising=False)
     monkeypatch.delattr("stoker.inspect.page", raising=False)
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "jinja2", None)
     assert main(["info", str(birds), "--html", str(tmp_path / "a.html")]) == 2
     shown = capsys.readouterr()
     assert "stoker[report]" in shown.err
