@@ -22,6 +22,7 @@ from stoker.recipe import (
     MAX_PIXELS,
     NATIVE_FORMATS,
     RawEncode,
+    bits_of,
     dimensions,
     encode_pixels,
     is_whole_png,
@@ -36,8 +37,6 @@ from stoker.transforms import extent
 from stoker.types import DecodeMode, Exif, Filter, Mode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     from stoker.transforms import Size
@@ -221,54 +220,40 @@ def info(data: bytes | bytearray | memoryview | str | os.PathLike[str]) -> Image
         OSError: The file cannot be read.
     """
     try:
-        content = bytes(_bytes_of(data))
-        kind = sniff(content)
-        if kind not in FORMATS and kind != "jpeg":
-            raise ImageError(not_an_image(kind, content))
-        return _jpeg_info(content) if kind == "jpeg" else _other_info(content, kind)
+        return _info(bytes(_bytes_of(data)))
     except StokerError as error:
         raise _with_path(error, data) from error.__cause__
 
 
-def _jpeg_info(data: bytes) -> ImageInfo:
-    header = _native.probe_jpeg(data)
-    return ImageInfo(
-        format="jpeg",
-        height=header.height,
-        width=header.width,
-        mode="L" if header.color == "grey" else "RGB",
-        bits=header.bits,
-        orientation=header.orientation,
-        progressive=header.progressive,
-        subsampling=header.subsampling,
-        problem=_problem(_native.check_jpeg, data),
-    )
-
-
-def _other_info(data: bytes, kind: str) -> ImageInfo:
+def _info(data: bytes) -> ImageInfo:
+    kind = sniff(data)
+    if kind not in FORMATS and kind != "jpeg":
+        raise ImageError(not_an_image(kind, data))
     width, height = dimensions(data, kind)
-    own = own_mode(data, kind)
-    problem = None
-    if kind == "png" and not is_whole_png(data):
-        problem = "the file is cut short, or the checksum of a chunk does not match"
-    elif kind in NATIVE_FORMATS:
-        problem = _problem(lambda data: _native.decode_image(data, (0, 0, 1, 1), width * height), data)
+    own, bits = own_mode(data, kind), bits_of(data, kind)
+    jpeg = _native.probe_jpeg(data) if kind == "jpeg" else None
+    problem = _problem(data, kind, width * height)
     return ImageInfo(
         format=kind,
         height=height,
         width=width,
-        mode=cast("Mode", "RGBA" if own == "LA" else own),
-        bits=data[24] if kind == "png" else 16 if own == "I;16" else 8,
-        orientation=orientation(data, kind) if problem is None else 1,
-        progressive=kind == "png" and data[28] == 1,
-        subsampling=None,
+        mode=cast("Mode", {"LA": "RGBA", "CMYK": "RGB"}.get(own, own)),
+        bits=bits,
+        orientation=orientation(data, kind) if jpeg or problem is None else 1,
+        progressive=jpeg.progressive if jpeg else kind == "png" and data[28] == 1,
+        subsampling=jpeg.subsampling if jpeg else None,
         problem=problem,
     )
 
 
-def _problem(check: Callable[[bytes], object], data: bytes) -> str | None:
+def _problem(data: bytes, kind: str, pixels: int) -> str | None:
+    if kind == "png" and not is_whole_png(data):
+        return "the file is cut short, or the checksum of a chunk does not match"
     try:
-        check(data)
+        if kind == "jpeg":
+            _native.check_jpeg(data)
+        elif kind in NATIVE_FORMATS:
+            _native.decode_image(data, (0, 0, 1, 1), pixels)
     except ImageError as error:
         return str(error)
     return None

@@ -412,6 +412,12 @@ def test_info_says_that_a_file_is_cut_short(name: str) -> None:
     assert (info.width, info.height) == (WIDTH, HEIGHT)
 
 
+@pytest.mark.parametrize("length", [20, 24, 28])
+def test_info_of_a_png_that_ends_in_its_header_is_an_error(length: int) -> None:
+    with pytest.raises(ImageError, match="it ends inside its header"):
+        image.info(FILES["plain.png"][:length])
+
+
 def test_info_says_that_a_chunk_of_a_png_is_damaged() -> None:
     data = bytearray(FILES["plain.png"])
     data[-20] ^= 1

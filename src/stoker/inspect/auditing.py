@@ -42,6 +42,7 @@ from stoker.recipe import (
     MAX_PIXELS,
     NATIVE_FORMATS,
     Recipe,
+    bits_of,
     decode,
     decode_with_pillow,
     is_animated,
@@ -476,9 +477,7 @@ MEASURES = np.dtype(
 )
 
 UNREADABLE = FORMAT_NAMES.index("unreadable")
-_PNG_BITS = 24  # where a PNG says how many
 _RECIPE = Recipe()
-_JPEG_MODES = {"grey": "L", "cmyk": "CMYK", "ycck": "CMYK"}
 
 _BLOCK_ROWS = 1024  # which a run that is killed measures again at most
 _PART_ROWS = 8
@@ -497,20 +496,15 @@ def measure(data: bytes | NDArray[Any], boxes: Sequence[Box] = (), flaws: int = 
         kind, mode, bits, turned, animated, size = "pixels", "RGB", 8, 1, False, pixels.nbytes
     else:
         kind, size = sniff(data), len(data)
-        if kind == "jpeg":
-            info = _native.probe_jpeg(data)
-            mode, bits, turned, animated = _JPEG_MODES.get(info.color, "RGB"), info.bits, info.orientation, False
-        elif kind not in FORMATS:
+        if kind not in FORMATS and kind != "jpeg":
             raise ImageError(not_an_image(kind, data))
         if kind in NATIVE_FORMATS:
             width, height, sums, squares, image_hash, strong = _native.measure_image(data, MAX_PIXELS)
+            turned = orientation(data, kind)
         else:
             pixels, turned = decode_with_pillow(data, kind, _RECIPE.check_pixels)
             width, height, sums, squares, image_hash, strong = _native.measure_pixels(pixels)
-        if kind != "jpeg":
-            mode, animated = own_mode(data, kind), is_animated(data, kind)
-            bits = data[_PNG_BITS] if kind == "png" else 16 if mode == "I;16" else 8
-            turned = orientation(data, kind) if kind in NATIVE_FORMATS else turned
+        mode, bits, animated = own_mode(data, kind), bits_of(data, kind), is_animated(data, kind)
     return (
         image_digest(data),
         image_hash,

@@ -9,6 +9,7 @@ from stoker.recipe.image_formats import (
     SNIFF_BYTES,
     QuietPillow,
     as_file,
+    bits_of,
     by_decoder,
     decode_with_pillow,
     dimensions,

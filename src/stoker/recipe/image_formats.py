@@ -414,11 +414,14 @@ def _by_rows(image: Image.Image, pixels_of_part: Callable[[Image.Image], NDArray
 
 
 _GREY, _RGB, _GREY_ALPHA, _RGBA = 0, 2, 4, 6  # colour types of PNG
+_PNG_HEADER = 29  # bytes up to its last field
 _WEBP_ANIMATION = 0x02  # a flag of a VP8X chunk
 
 
 def own_mode(data: bytes, kind: str) -> str:
-    """Return the mode of an image that is not a JPEG: L, LA, RGB, RGBA or I;16."""
+    """Return the mode of an image: L, LA, RGB, RGBA or I;16; of a JPEG L, RGB or CMYK."""
+    if kind == "jpeg":
+        return {"grey": "L", "cmyk": "CMYK", "ycck": "CMYK"}.get(_native.probe_jpeg(data).color, "RGB")
     if kind == "webp":
         return "RGBA" if _has_webp_alpha(data) else "RGB"
     if kind != "png":
@@ -431,8 +434,21 @@ def own_mode(data: bytes, kind: str) -> str:
     return _named(is_grey=color in (_GREY, _GREY_ALPHA), has_alpha=alpha)
 
 
+def bits_of(data: bytes, kind: str) -> int:
+    """Return the bits of a channel of an image, or of an index into its palette."""
+    if kind == "jpeg":
+        return _native.probe_jpeg(data).bits
+    if kind != "png":
+        return 16 if own_mode(data, kind) == "I;16" else 8
+    if len(data) < _PNG_HEADER:
+        raise ImageError("damaged png: it ends inside its header")
+    return data[24]
+
+
 def is_animated(data: bytes, kind: str) -> bool:
-    """Return whether an image that is not a JPEG has several frames or pages, of which only the first is read."""
+    """Return whether an image has several frames or pages, of which only the first is read."""
+    if kind == "jpeg":
+        return False
     if kind == "webp":
         return data[12:16] == b"VP8X" and data[20] & _WEBP_ANIMATION != 0
     if kind == "png":
