@@ -15,6 +15,7 @@ from stoker.cli.main import main
 from stoker.errors import ConfigError, DestinationError, StokerError, StorageError, TooManyRejectsError
 from stoker.sources import list_source
 from stoker.types import Box
+from written_files import flip_bit
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -116,9 +117,7 @@ def test_samples_that_are_shown_otherwise_than_stored_are_refused(settings: dict
 def test_a_damaged_record_is_a_reject(tmp_path: Path) -> None:
     built = build(write_tree(tmp_path / "photos", {"cat": 3}), tmp_path / "built")
     shard = next(built.glob("*.tfrecord"))
-    data = bytearray(shard.read_bytes())
-    data[40] ^= 1
-    shard.write_bytes(data)
+    flip_bit(shard, 40)
     report = stoker.build(stoker.open(built), tmp_path / "again", progress=False, max_rejects=1)
     assert [reject.reason.partition(" of /")[0] for reject in report.rejects] == ["record 0 at byte 0"]
 

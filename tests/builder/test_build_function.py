@@ -30,6 +30,7 @@ from stoker.errors import (
     TooManyRejectsError,
 )
 from terminals import at_terminal
+from written_files import write_files
 
 OF_THE_COMMAND = {"help", "json", "quiet", "verbose", "ask"}
 """Options that say how the command prints and asks."""
@@ -362,9 +363,7 @@ def test_parts_that_are_refused(settings: dict[str, Any], message: str, source: 
 
 
 def test_what_the_listing_says_is_a_warning_where_it_was_called(tmp_path: Path) -> None:
-    for number, name in enumerate(("n01440764", "n01443537")):
-        (tmp_path / "src" / name).mkdir(parents=True)
-        (tmp_path / "src" / name / "a.jpg").write_bytes(picture(number))
+    write_files(tmp_path / "src", {"n01440764/a.jpg": picture(0), "n01443537/a.jpg": picture(1)})
     with pytest.warns(LabelWarning, match="for its numbers give labels='imagenet'") as caught:
         stoker.build(tmp_path / "src", tmp_path / "out", progress=False)
     assert caught[0].filename == __file__

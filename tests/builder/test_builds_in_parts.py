@@ -26,6 +26,7 @@ from stoker.errors import ConfigError, DatasetNotFoundError, DestinationError
 from stoker.loader.opening import refuse_unfinished
 from stoker.storage import location
 from storage.store_folders import store_folder
+from written_files import flip_bit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -210,9 +211,7 @@ def test_a_listing_that_fails_lets_the_next_part_list(tmp_path: Path) -> None:
 def test_a_damaged_listing_is_made_again(source: Path, whole: dict[str, bytes], tmp_path: Path) -> None:
     build_part(settings(source), tmp_path, Part(0, 2))
     listing = tmp_path / ".stoker-build/listing"
-    content = bytearray(listing.read_bytes())
-    content[len(content) // 2] ^= 1
-    listing.write_bytes(content)
+    flip_bit(listing, 0.5)
     assert build_part(settings(source), tmp_path, Part(1, 2)).dataset is not None
     assert contents(tmp_path) == whole
 

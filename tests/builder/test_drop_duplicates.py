@@ -12,6 +12,7 @@ from builder.trees import contents
 from reference import pictures
 from stoker.cli.main import main
 from stoker.errors import ConfigError
+from written_files import write_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,13 +27,13 @@ PRECEDENCE = ("test", "val", "train")
 
 @pytest.fixture
 def photos(tmp_path: Path) -> Path:
-    for split, classes in CONTENTS.items():
-        for name, numbers in classes.items():
-            folder = tmp_path / "photos" / split / name
-            folder.mkdir(parents=True)
-            for position, number in enumerate(numbers):
-                (folder / f"{position}.jpg").write_bytes(pictures.jpeg(24, 16, number))
-    return tmp_path / "photos"
+    images = {
+        f"{split}/{name}/{position}.jpg": pictures.jpeg(24, 16, number)
+        for split, classes in CONTENTS.items()
+        for name, numbers in classes.items()
+        for position, number in enumerate(numbers)
+    }
+    return write_files(tmp_path / "photos", images)
 
 
 def expected(how: str) -> set[str]:

@@ -23,6 +23,7 @@ from stoker.builder import estimate
 from stoker.cli.main import main
 from stoker.loader import open_dataset
 from terminals import at_terminal
+from written_files import write_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -193,13 +194,8 @@ def test_plan_says_what_build_rejects_and_exits_as_it_does(
     stoker: Run, source: Path, tmp_path: Path, options: list[str]
 ) -> None:
     whole = picture(3)
-    for name, data in {
-        "cat/text.JPEG": b"no image",
-        "cat/cut.JPEG": whole[: len(whole) // 2],
-        "cat/long/lossless.JPEG": b"\xff\xd8\xff\xc3",
-    }.items():
-        (source / name).parent.mkdir(exist_ok=True)
-        (source / name).write_bytes(data)
+    odd = {"text.JPEG": b"no image", "cut.JPEG": whole[: len(whole) // 2], "long/lossless.JPEG": b"\xff\xd8\xff\xc3"}
+    write_files(source / "cat", odd)
     (source / "dog/gone.JPEG").symlink_to("nowhere")
     (source / "eel").symlink_to("nowhere")
     code = stoker("plan", source, *options, "--json")
@@ -214,9 +210,7 @@ def test_plan_says_what_build_rejects_and_exits_as_it_does(
 
 
 def test_plan_of_nothing_but_broken_files(stoker: Run, tmp_path: Path) -> None:
-    for name in ("a/1.jpg", "b/2.jpg"):
-        (tmp_path / "src" / name).parent.mkdir(parents=True)
-        (tmp_path / "src" / name).write_text("text")
+    write_files(tmp_path / "src", dict.fromkeys(("a/1.jpg", "b/2.jpg"), b"text"))
     assert stoker("plan", tmp_path / "src") == 3
     assert "2 of 2 will be rejected; the manifest would be withheld: no image can be stored" in stoker.out
     assert stoker("build", tmp_path / "src", tmp_path / "out") == 3
@@ -278,12 +272,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_full_disk_is_a_failure_that_can_be_resumed(stoker: Run, tmp_path: Path, small_disk: Path) -> None:
-    root = tmp_path / "src/a"
-    root.mkdir(parents=True)
-    for number in range(6):
-        (root / f"{number}.JPEG").write_bytes(picture(number, size=(600, 400)))
-    assert sum(path.stat().st_size for path in root.iterdir()) > 64_000
-    words = ("build", root.parent, small_disk / "out", "--shards", 1)
+    images = {f"a/{number}.JPEG": picture(number, size=(600, 400)) for number in range(6)}
+    assert sum(map(len, images.values())) > 64_000
+    words = ("build", write_files(tmp_path / "src", images), small_disk / "out", "--shards", 1)
     if small_disk.is_mount():  # otherwise a limit on the length of files stands for the disk
         assert stoker(*words) == 2
         assert "are free; free some or build elsewhere, or add --yes" in stoker.err
@@ -298,17 +289,10 @@ def test_a_full_disk_is_a_failure_that_can_be_resumed(stoker: Run, tmp_path: Pat
     assert stoker(*words) == 0
 
 
-def big_source(root: Path) -> Path:
-    (root / "a").mkdir(parents=True)
-    data = picture(0, size=(800, 600))
-    for number in range(300):
-        (root / f"a/{number}.JPEG").write_bytes(data)
-    return root
-
-
 @pytest.mark.slow
 def test_ctrl_c_ends_soon_and_the_build_goes_on_later(tmp_path: Path) -> None:
-    words = [*COMMAND, "build", str(big_source(tmp_path / "src")), str(tmp_path / "out")]
+    images = dict.fromkeys((f"a/{number}.JPEG" for number in range(300)), picture(0, size=(800, 600)))
+    words = [*COMMAND, "build", str(write_files(tmp_path / "src", images)), str(tmp_path / "out")]
     words += ["--shards", "50", "--resize", "short:300"]
     with subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
         while not list((tmp_path / "out").glob("*.tfrecord")):

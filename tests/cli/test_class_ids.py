@@ -12,6 +12,7 @@ import stoker
 from reference import pictures
 from stoker.cli.main import main
 from stoker.format import read_labels
+from written_files import write_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,12 +22,8 @@ NAMES = ["cat", "dog", "owl"]
 
 @pytest.fixture
 def photos(tmp_path: Path) -> Path:
-    for number, name in enumerate(NAMES):
-        (tmp_path / "photos" / name).mkdir(parents=True)
-        for image in range(2):
-            seed = number * 2 + image
-            (tmp_path / "photos" / name / f"{name}{image}.jpg").write_bytes(pictures.jpeg(40, 30, seed))
-    return tmp_path / "photos"
+    names = [f"{name}/{name}{image}.jpg" for name in NAMES for image in range(2)]
+    return write_files(tmp_path / "photos", {path: pictures.jpeg(40, 30, seed) for seed, path in enumerate(names)})
 
 
 def ids(dataset: stoker.Dataset) -> dict[str, int]:

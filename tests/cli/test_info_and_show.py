@@ -17,6 +17,7 @@ from stoker.cli.main import main
 from stoker.format.journal import ShardResult, format_result, format_settings
 from stoker.format.manifest import Shard
 from stoker.inspect import SheetSpec, write_sheet
+from written_files import flip_bit, write_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -77,8 +78,7 @@ def test_info_of_a_finished_dataset(manifest: Manifest, tmp_path: Path, capsys: 
 def test_info_says_how_images_were_checked(
     options: str, wording: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "photos" / "a").mkdir(parents=True)
-    (tmp_path / "photos" / "a" / "0.jpg").write_bytes(pictures.jpeg(30, 20))
+    write_files(tmp_path / "photos", {"a/0.jpg": pictures.jpeg(30, 20)})
     printed(capsys, "build", tmp_path / "photos", tmp_path / "out", *options.split())
     assert f"\nchecked: {wording}" in printed(capsys, "info", tmp_path / "out")
     recipe = json.loads(printed(capsys, "info", tmp_path / "out", "--json"))["recipe"]
@@ -188,10 +188,8 @@ def test_the_options_of_show_reach_the_sheet(
 
 
 def test_both_say_which_class_has_which_label(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for folder in ("cat", "dog"):
-        (tmp_path / "src" / folder).mkdir(parents=True)
-        (tmp_path / "src" / folder / "1.jpg").write_bytes(pictures.jpeg(8, 8))
-    (tmp_path / "classes.txt").write_text("dog\ncat\n")
+    files = {"src/cat/1.jpg": pictures.jpeg(8, 8), "src/dog/1.jpg": pictures.jpeg(8, 8), "classes.txt": b"dog\ncat\n"}
+    write_files(tmp_path, files)
     document = json.loads(printed(capsys, "info", tmp_path / "src", "--labels", tmp_path / "classes.txt", "--json"))
     assert [label["name"] for label in document["classes"]] == ["dog", "cat"]
     words = ("--labels", tmp_path / "gone.txt", "--out", tmp_path / "a.png")
@@ -202,9 +200,7 @@ def test_show_names_damaged_samples_and_still_writes(
     manifest: Manifest, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shard = tmp_path / "birds" / manifest.splits["validation"].shards[0].name
-    data = bytearray(shard.read_bytes())
-    data[300] ^= 1
-    shard.write_bytes(data)
+    flip_bit(shard, 300)
     out = printed(capsys, "show", tmp_path / "birds", "--split", "validation", "--out", tmp_path / "a.png")
     assert f"damaged: sample 0: record 0 at byte 0 of {shard}" in out
     assert (tmp_path / "a.png").exists()
@@ -220,9 +216,7 @@ def test_show_needs_a_png_and_a_split_that_exists(
 
 
 def test_info_of_a_folder_of_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name in ("cat/1.jpg", "cat/2.jpg", "dog/1.jpg"):
-        (tmp_path / "photos" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "photos" / name).write_bytes(b"x" * 10)
+    write_files(tmp_path / "photos", dict.fromkeys(("cat/1.jpg", "cat/2.jpg", "dog/1.jpg"), b"x" * 10))
     output = printed(capsys, "info", tmp_path / "photos")
     assert f"{tmp_path}/photos: images, not built" in output
     assert re.search(r"^train +3 +30 B +10 B +0$", output, re.MULTILINE)

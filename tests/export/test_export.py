@@ -31,6 +31,7 @@ from stoker import exporting, fields
 from stoker.cli.main import main
 from stoker.errors import ConfigError, DestinationError, ShardError, SourceWarning
 from stoker.exporting import FORMATS, export
+from written_files import flip_bit, write_files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -100,11 +101,11 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def build(root: Path, classes: Mapping[str, int]) -> None:
+    images = {}
     for split, name, number in ((s, n, i) for s in ("train", "val") for n, c in classes.items() for i in range(c)):
-        path = root / "images" / split / name / f"{name}{number}.jpg"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(pictures.jpeg(20 + number, 24, sum(name.encode()) + 2 * number + (split == "val")))
-    stoker.build(root / "images", root / "dataset", progress=False)
+        seed = sum(name.encode()) + 2 * number + (split == "val")
+        images[f"{split}/{name}/{name}{number}.jpg"] = pictures.jpeg(20 + number, 24, seed)
+    stoker.build(write_files(root / "images", images), root / "dataset", progress=False)
 
 
 def samples(dataset: stoker.Dataset) -> list[stoker.Sample]:
@@ -211,9 +212,7 @@ def test_webdataset_reads_the_tars(rich: Path, tmp_path: Path) -> None:
 
 
 def test_members_of_jpegs_are_called_jpg(tmp_path: Path) -> None:
-    (tmp_path / "images/ant").mkdir(parents=True)
-    (tmp_path / "images/ant/a.jpeg").write_bytes(pictures.jpeg(20, 24, 1))
-    (tmp_path / "images/ant/b.JPG").write_bytes(pictures.jpeg(20, 24, 2))
+    write_files(tmp_path / "images", {"ant/a.jpeg": pictures.jpeg(20, 24, 1), "ant/b.JPG": pictures.jpeg(20, 24, 2)})
     stoker.build(tmp_path / "images", tmp_path / "dataset", progress=False)
     export(tmp_path / "dataset", tmp_path / "out", "webdataset")
     with tarfile.open(tmp_path / "out/train-000000.tar") as tar:
@@ -221,10 +220,8 @@ def test_members_of_jpegs_are_called_jpg(tmp_path: Path) -> None:
 
 
 def test_tars_keep_names_ids_and_texts_of_classes(tmp_path: Path) -> None:
-    for number in range(12):  # classes that are called by numbers, in another order
-        path = tmp_path / f"images/{number}/1.jpg"
-        path.parent.mkdir(parents=True)
-        path.write_bytes(pictures.jpeg(20, 24, number))
+    images = {f"{number}/1.jpg": pictures.jpeg(20, 24, number) for number in range(12)}
+    write_files(tmp_path / "images", images)  # classes that are called by numbers, in another order
     listed = "".join(f"{number}\ttext of {number}\n" for number in range(13, -1, -1))
     (tmp_path / "listed.txt").write_text(listed)
     with pytest.warns(SourceWarning, match="2 classes without images"):
@@ -461,9 +458,7 @@ def test_names_are_made_safe_and_unique(tmp_path: Path) -> None:
 def damage(plain: Path, folder: Path) -> Path:
     shutil.copytree(plain, folder)
     shard = sorted(folder.glob("train*"))[0]
-    data = bytearray(shard.read_bytes())
-    data[60] ^= 1
-    shard.write_bytes(data)
+    flip_bit(shard, 60)
     return shard
 
 
@@ -591,8 +586,7 @@ def test_what_cannot_be_written_is_refused_by_name(rich: Path, tmp_path: Path, m
         export(suffix, tmp_path / "out", "folder")
     with pytest.raises(stoker.errors.ExampleError, match="record 0 at byte 0: field 'score' is not finite"):
         export(built("nan", {"score": fields.Float()}, float("nan")), tmp_path / "nan-out", "folder")
-    (tmp_path / "images/a").mkdir(parents=True)
-    (tmp_path / "images/a/1.jpg").write_bytes(pictures.jpeg(20, 20, 1))
+    write_files(tmp_path / "images", {"a/1.jpg": pictures.jpeg(20, 20, 1)})
     with pytest.raises(ConfigError, match="holds image files"):
         export(tmp_path / "images", tmp_path / "out", "parquet")
     with pytest.raises(ConfigError, match="has no split 'test'; it has train"):

@@ -15,6 +15,7 @@ from stoker import fields
 from stoker.cli.main import main
 from stoker.inspect import dataset_info, verify_dataset
 from stoker.storage import location
+from written_files import flip_bit
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -135,9 +136,7 @@ def test_info_shows_fields_and_an_example_of_each(dataset: Path, capsys: pytest.
 
 def test_info_of_a_damaged_record_has_no_examples(dataset: Path, tmp_path: Path) -> None:
     shutil.copytree(dataset, tmp_path / "set")
-    data = bytearray((tmp_path / "set" / SHARD).read_bytes())
-    data[40] ^= 1
-    (tmp_path / "set" / SHARD).write_bytes(data)
+    flip_bit(tmp_path / "set" / SHARD, 40)
     assert set(dataset_info(tmp_path / "set").examples.values()) == {""}  # type: ignore[union-attr]
     (tmp_path / "set" / SHARD).unlink()
     assert set(dataset_info(location(tmp_path / "set")).examples.values()) == {""}  # type: ignore[union-attr]

@@ -19,16 +19,15 @@ from stoker.cli.main import main
 from stoker.format import ClassLabel
 from stoker.loader import draw_boxes, usable_boxes
 from stoker.types import Box
+from written_files import write_files
 
 
 @pytest.fixture
 def photos(tmp_path: Path) -> Path:
     """Images of two classes in two splits, with copies, and some that are odd."""
     root = tmp_path / "photos"
-    for number in range(8):
-        folder = root / ("val" if number < 3 else "train") / ("cat" if number % 2 else "dog")
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{number}.jpg").write_bytes(pictures.jpeg(96, 64, number))
+    folders = ["val/dog", "val/cat", "val/dog", "train/cat", "train/dog", "train/cat", "train/dog", "train/cat"]
+    write_files(root, {f"{folder}/{at}.jpg": pictures.jpeg(96, 64, at) for at, folder in enumerate(folders)})
     shutil.copy(root / "train/cat/3.jpg", root / "val/cat/leak.jpg")
     shutil.copy(root / "train/cat/5.jpg", root / "train/dog/mislabelled.jpg")
     image = Image.open(root / "train/dog/4.jpg")

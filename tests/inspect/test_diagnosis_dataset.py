@@ -17,6 +17,7 @@ from benchmarks.planted import SHIM, SLOW_READS
 from stoker.cli.main import main
 from stoker.inspect import diagnosis_dataset as examined
 from stoker.inspect.diagnosis_decision import Evidence, Files, Setup
+from written_files import flip_bit, write_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -125,9 +126,7 @@ def test_a_damaged_record_is_named_and_left_out(
 ) -> None:
     damaged = shutil.copytree(dataset, tmp_path / "dataset")
     shard = next(damaged.glob("train-00000-*"))
-    content = bytearray(shard.read_bytes())
-    content[len(content) // 2] ^= 1
-    shard.write_bytes(content)
+    flip_bit(shard, 0.5)
     [reason] = asked(capsys, str(damaged), "--split", "train", "--transform", "eval")["unreadable"]
     assert shard.name in reason
 
@@ -135,9 +134,7 @@ def test_a_damaged_record_is_named_and_left_out(
 def test_a_folder_without_an_image_that_can_be_decoded_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "cat").mkdir()
-    for number in range(8):
-        (tmp_path / "cat" / f"{number}.jpg").write_bytes(b"\xff\xd8\xff" + bytes(100))
+    write_files(tmp_path, dict.fromkeys((f"cat/{number}.jpg" for number in range(8)), b"\xff\xd8\xff" + bytes(100)))
     assert main(["doctor", str(tmp_path), "--seconds", "0.3"]) == 1
     assert f"{tmp_path}/cat/" in capsys.readouterr().err
 

@@ -38,6 +38,7 @@ from stoker.inspect.info import (
     dataset_info,
 )
 from stoker.sources import SourceOptions
+from written_files import write_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -240,15 +241,9 @@ def test_nothing_there_is_an_error(tmp_path: Path) -> None:
 
 @pytest.fixture
 def photos(tmp_path: Path) -> Path:
-    root = tmp_path / "photos"
-    for split, name, count in (("train", "cat", 3), ("train", "dog", 1), ("val", "dog", 2), ("val", "eel", 1)):
-        for number in range(count):
-            path = root / split / name / f"{number}.jpg"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(b"x" * 10)
-    (root / "words.txt").write_text("cat\thouse cat\n")
-    (root / "train/cat/readme.md").touch()
-    return root
+    counts = {"train/cat": 3, "train/dog": 1, "val/dog": 2, "val/eel": 1}
+    files = {f"{name}/{number}.jpg": b"x" * 10 for name, count in counts.items() for number in range(count)}
+    return write_files(tmp_path / "photos", files | {"words.txt": b"cat\thouse cat\n", "train/cat/readme.md": b""})
 
 
 def test_images_that_are_not_built(photos: Path) -> None:

@@ -20,6 +20,7 @@ from stoker.errors import IndexMismatchError, ManifestError
 from stoker.format.index import write_index
 from stoker.inspect import verify_dataset
 from storage.store_folders import store_folder
+from written_files import flip_bit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,12 +95,6 @@ def mirror(local: Path, remote: StoreLocation, before: Path) -> None:
             (remote / name).write_atomically((local / name).read_bytes())
 
 
-def flip(path: Path, share: float) -> None:
-    data = bytearray(path.read_bytes())
-    data[int(len(data) * share)] ^= 0x10
-    path.write_bytes(data)
-
-
 def change(name: str, text: str) -> Callable[[Path], object]:
     return lambda root: (root / name).write_bytes(text.encode("utf-8", "surrogateescape"))
 
@@ -109,16 +104,16 @@ def remove(name: str) -> Callable[[Path], object]:
 
 
 DAMAGE: dict[str, Callable[[Path], object]] = {
-    "first byte": lambda root: flip(root / FIRST, 0),
-    "a byte of an image": lambda root: flip(root / FIRST, 0.5),
-    "last byte": lambda root: flip(root / FIRST, 0.9999),
+    "first byte": lambda root: flip_bit(root / FIRST, 0),
+    "a byte of an image": lambda root: flip_bit(root / FIRST, 0.5),
+    "last byte": lambda root: flip_bit(root / FIRST, 0.9999),
     "cut": lambda root: os.truncate(root / FIRST, (root / FIRST).stat().st_size - 100),
     "another shard": lambda root: shutil.copy(root / SECOND, root / FIRST),
     "missing shard": remove(FIRST),
     "wrong index": change(f"{FIRST}.idx", "0 99\n"),
     "index of another": lambda root: shutil.copy(root / f"{SECOND}.idx", root / f"{FIRST}.idx"),
     "missing index": remove(f"{FIRST}.idx"),
-    "damaged manifest": lambda root: flip(root / "manifest.json", 0.4),
+    "damaged manifest": lambda root: flip_bit(root / "manifest.json", 0.4),
     "missing manifest": remove("manifest.json"),
     "damaged labels": change("labels.txt", "background\nn01\n"),
     "missing labels": remove("labels.txt"),
@@ -199,7 +194,7 @@ def test_an_unfinished_build_and_other_shapes(
     capsys.readouterr()
     for command in ("info", "verify", "index"):
         assert code_and_document(capsys, command, s3) == code_and_document(capsys, command, tmp_path / "local")
-    flip(tmp_path / "local/train-00000-of-00002.tfrecord", 0.6)
+    flip_bit(tmp_path / "local/train-00000-of-00002.tfrecord", 0.6)
     mirrored = tmp_path / "local/train-00000-of-00002.tfrecord"
     (s3 / mirrored.name).write_atomically(mirrored.read_bytes())
     assert code_and_document(capsys, "verify", s3) == code_and_document(capsys, "verify", tmp_path / "local")
@@ -230,7 +225,7 @@ def test_records_of_other_origin(
     assert (remote / "idx" / f"{shards[0].name}.idx").read_bytes() == (
         local / "idx" / f"{shards[0].name}.idx"
     ).read_bytes()
-    flip(shards[1], 0.3)
+    flip_bit(shards[1], 0.3)
     (remote / shards[1].name).write_atomically(shards[1].read_bytes())
     for command in ("info", "verify", "index"):
         assert code_and_document(capsys, command, remote) == code_and_document(capsys, command, local)

@@ -21,6 +21,7 @@ from stoker.cli.main import main
 from stoker.errors import DatasetNotFoundError, ManifestError, NewerManifestError
 from stoker.format import read_manifest
 from stoker.inspect import index_shards, verify_dataset
+from written_files import flip_bit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,9 +50,7 @@ def test_a_whole_dataset_has_no_problem(dataset: Path) -> None:
 @pytest.mark.parametrize("share", [0, 0.0001, 0.2, 0.5, 0.77, 0.999])
 def test_any_changed_byte_of_a_shard_is_found(copy: Path, share: float) -> None:
     shard = sorted(copy.glob("train-*.tfrecord"))[1]
-    data = bytearray(shard.read_bytes())
-    data[int(len(data) * share)] ^= 0x10
-    shard.write_bytes(data)
+    flip_bit(shard, share)
     problems = whats(copy)
     assert any("CRC-32C" in what and shard.name in what for what in problems)
     assert any("record" in what and "at byte" in what for what in problems)
@@ -155,9 +154,7 @@ def test_without_an_index_the_records_before_the_damage_are_checked(copy: Path) 
     index = Path(f"{shard}.idx")
     offset = int(index.read_text().splitlines()[5].split()[0])
     index.unlink()
-    data = bytearray(shard.read_bytes())
-    data[offset] ^= 1
-    shard.write_bytes(data)
+    flip_bit(shard, offset)
     report = verify_dataset(copy)
     problems = "\n".join(map(str, report.problems))
     assert "no index leads to the records behind the damage" in problems
@@ -203,9 +200,7 @@ def test_the_command_says_what_it_found(copy: Path, capsys: pytest.CaptureFixtur
     assert main(["verify", str(copy)]) == 0
     assert "no damage" in capsys.readouterr().out
     shard = next(iter(copy.glob("train-*.tfrecord")))
-    data = bytearray(shard.read_bytes())
-    data[5000] ^= 1
-    shard.write_bytes(data)
+    flip_bit(shard, 5000)
     assert main(["verify", str(copy)]) == 4
     assert f"damage: {shard}" in capsys.readouterr().out
     assert main(["verify", str(copy), "--json"]) == 4
@@ -234,9 +229,8 @@ def test_any_changed_byte_of_a_compressed_shard_is_found(photos: Path, tmp_path:
     shard = out / "train-00000-of-00001.tfrecord"
     whole = shard.read_bytes()
     for share in (0, 0.3, 0.7, 0.9999):
-        data = bytearray(whole)
-        data[int(len(data) * share)] ^= 0x10
-        shard.write_bytes(data)
+        shard.write_bytes(whole)
+        flip_bit(shard, share)
         assert any("CRC-32C" in what and shard.name in what for what in whats(out))
 
 

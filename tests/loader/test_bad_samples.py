@@ -14,6 +14,7 @@ from reference.philox import sample_draw
 from repository.checkout import ROOT
 from stoker.errors import BadSampleWarning, ImageError, TooManyBadSamplesError
 from stoker.loader.engine import _ATTEMPTS
+from written_files import write_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -114,11 +115,8 @@ def test_by_default_a_bad_sample_is_an_error(train: stoker.Dataset) -> None:
 
 
 def test_files_that_are_gone_are_bad_samples(tmp_path: Path) -> None:
-    for number in range(12):
-        file = tmp_path / f"class-{number % 2}" / f"{number}.jpg"
-        file.parent.mkdir(exist_ok=True)
-        file.write_bytes(image(number))
-    tree = stoker.open(tmp_path)
+    images = {f"class-{number % 2}/{number}.jpg": image(number) for number in range(12)}
+    tree = stoker.open(write_files(tmp_path, images))
     gone = [index for index in range(12) if tree[index].source.endswith("/7.jpg")]
     (tmp_path / "class-1" / "7.jpg").unlink()
     with stoker.Loader(tree, batch_size=5, **SETTINGS) as loader, pytest.warns(BadSampleWarning, match="7.jpg"):

@@ -10,6 +10,7 @@ from PIL import Image
 
 import stoker
 from reference import pictures, transform
+from written_files import write_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,10 +32,7 @@ def photograph(number: int, seed: int) -> bytes:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "photos" / "things").mkdir(parents=True)
-    for number in range(10):
-        (tmp_path / "photos" / "things" / f"{number}.jpg").write_bytes(photograph(number, number))
-    return tmp_path / "photos"
+    return write_files(tmp_path / "photos", {f"things/{at}.jpg": photograph(at, at) for at in range(10)})
 
 
 def epochs(source: Path, count: int, **settings: object) -> list[dict[int, np.ndarray]]:

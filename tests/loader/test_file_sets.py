@@ -19,6 +19,7 @@ from loader.shards import image
 from reference import pictures, transform
 from stoker import _native
 from stoker.errors import ConfigError, ImageError, ImageTooLargeError, StokerError
+from written_files import write_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,11 +75,7 @@ def expected(data: list[bytes]) -> np.ndarray:
 def tree(tmp_path: Path) -> tuple[Path, list[str], list[bytes]]:
     names = [f"class/{i}.JPEG" for i in range(FILES - 2)] + [ODD_NAME, str(tmp_path / "elsewhere" / "x.JPEG")]
     data = [image(i) for i in range(FILES)]
-    for name, encoded in zip(names, data, strict=True):
-        path = tmp_path / "base" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(encoded)
-    return tmp_path / "base", names, data
+    return write_files(tmp_path / "base", dict(zip(names, data, strict=True))), names, data
 
 
 def test_files_are_read_wherever_they_lie_and_whatever_they_are_called(tree: tuple) -> None:
@@ -280,14 +277,9 @@ def test_an_engine_ends_while_its_converter_runs(tree: tuple) -> None:
 
 
 def test_a_loader_over_a_tree_takes_what_is_in_it(tmp_path: Path) -> None:
-    names = []
-    for i in range(10):
-        path = tmp_path / f"class-{i % 2}" / f"{i}.JPEG"
-        path.parent.mkdir(exist_ok=True)
-        path.write_bytes(BMP if i == 3 else image(i))
-        names.append(path)
+    write_files(tmp_path, {f"class-{i % 2}/{i}.JPEG": BMP if i == 3 else image(i) for i in range(10)})
     train = stoker.open(tmp_path)
-    order = sorted(names)
+    order = sorted(tmp_path.glob("*/*.JPEG"))
     assert train.labels.tolist() == [int(path.parent.name[-1]) for path in order]
     with stoker.Loader(train, batch_size=4, transform=stoker.TopLeft(24), threads=3, shuffle=True) as loader:
         for batch in loader:

@@ -32,6 +32,7 @@ from stoker.loader import engine
 from stoker.loader.caches import About, CacheDirectory, try_lock
 from stoker.recipe import decode
 from stoker.sources import Source
+from written_files import write_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -209,10 +210,8 @@ def test_labels_of_boxes_are_read_in_a_child_while_the_parent_reads_others(
 def test_annotations_are_read_in_a_child_while_the_parent_reads_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = tmp_path / "photos" / "class"
-    folder.mkdir(parents=True)
-    Image.new("RGB", (8, 8)).save(folder / "0.jpg")
-    mine, childs = stoker.open(folder.parent), stoker.open(folder.parent)
+    folder = write_files(tmp_path / "photos", {"class/0.jpg": encoded("JPEG")})
+    mine, childs = stoker.open(folder), stoker.open(folder)
 
     def read_slowly(wait: Callable[[], None]) -> None:
         def boxes_of(*_: object) -> tuple[()]:
@@ -264,11 +263,8 @@ def fork_while_threads_begin_to_run_python(folder: str) -> None:
 @pytest.mark.slow
 def test_a_fork_waits_for_no_thread_that_begins_to_run_python(tmp_path: Path) -> None:
     """The core calls Python for each BMP; what such a call needs, Python 3.11 makes under a lock of its own."""
-    folder = tmp_path / "photos" / "class"
-    folder.mkdir(parents=True)
-    for number in range(256):
-        (folder / f"{number}.bmp").write_bytes(encoded("BMP"))
-    in_a_small_process(fork_while_threads_begin_to_run_python, str(folder.parent))
+    folder = write_files(tmp_path / "photos", {f"class/{number}.bmp": encoded("BMP") for number in range(256)})
+    in_a_small_process(fork_while_threads_begin_to_run_python, str(folder))
 
 
 @pytest.mark.slow

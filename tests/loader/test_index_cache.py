@@ -16,6 +16,7 @@ from stoker.config import user_cache_directory
 from stoker.errors import ShardError
 from stoker.format.index import INDEXES_FOLDER, cached_indexes, index_path
 from stoker.storage import LocalLocation
+from written_files import flip_bit
 
 
 @pytest.fixture
@@ -44,9 +45,7 @@ def make_unscannable(shard: Path) -> None:
     """Spoil the length of the third record, which every scan reads, and leave no trace in size and time."""
     status = shard.stat()
     offset = int(stoker.open(shard).shards[0].extents[2, 0])
-    data = bytearray(shard.read_bytes())
-    data[offset] ^= 1
-    shard.write_bytes(data)
+    flip_bit(shard, offset)
     os.utime(shard, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import io
 import json
 import os
 import signal
@@ -22,6 +21,7 @@ import stoker
 from loader.shards import image, write_shards
 from reference import pictures
 from stoker.errors import ClosedError, ConfigError, CorruptRecordError, ExampleError, ImageError, TruncatedShardError
+from written_files import flip_bit, write_files
 
 TRANSFORM = stoker.Resize(16)
 
@@ -45,16 +45,14 @@ def test_a_bad_image_is_named_and_the_batches_before_it_are_delivered(shards: li
 
 
 def test_a_flipped_byte_is_found_by_a_default_read(shards: list[Path]) -> None:
-    data = bytearray(shards[0].read_bytes())
-    data[len(data) // 2] ^= 1
-    shards[0].write_bytes(data)
+    flip_bit(shards[0], 0.5)
     train = stoker.open(shards[0].parent)
     with stoker.Loader(train, batch_size=4, transform=TRANSFORM) as loader, pytest.raises(CorruptRecordError) as caught:
         list(loader)
     assert caught.value.path == str(shards[0])
     start = caught.value.offset
     assert start is not None
-    assert start <= len(data) // 2
+    assert start <= shards[0].stat().st_size // 2
 
 
 def test_a_shard_cut_after_it_was_opened_is_an_error_not_a_crash(shards: list[Path]) -> None:
@@ -341,7 +339,6 @@ FAILING = r"""
 import gc, sys, weakref
 import stoker
 from stoker.errors import ImageError, TooManyBadSamplesError
-
 def resident():
     return int(open("/proc/self/statm").read().split()[1]) * 4096
 
@@ -376,12 +373,8 @@ assert gc.collect() == 0
 @pytest.mark.slow
 def test_a_loader_that_failed_and_was_closed_holds_nothing(tmp_path: Path) -> None:
     """Its error has a traceback, of frames that hold the loader: nothing of these may hold the error."""
-    folder = tmp_path / "images" / "class"
-    folder.mkdir(parents=True)
-    jpeg = io.BytesIO()
-    Image.linear_gradient("L").resize((4000, 4000)).save(jpeg, "JPEG")  # 64 MB of RGBX
-    for name in ("a", "b"):
-        (folder / f"{name}.jpg").write_bytes(jpeg.getvalue()[: len(jpeg.getvalue()) * 9 // 10] + b"\xff\xd9")
+    jpeg = pictures.encode(Image.linear_gradient("L").resize((4000, 4000)))  # 64 MB of RGBX
+    write_files(tmp_path / "images/class", dict.fromkeys(("a.jpg", "b.jpg"), jpeg[: len(jpeg) * 9 // 10] + b"\xff\xd9"))
     done = subprocess.run(
         [sys.executable, "-c", FAILING, str(tmp_path / "images")],
         capture_output=True,

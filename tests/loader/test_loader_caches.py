@@ -11,6 +11,7 @@ import pytest
 import stoker
 from loader.shards import image, write_annotated, write_shards
 from stoker.errors import BadSampleWarning, ConfigError, ImageError
+from written_files import flip_bit
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -88,9 +89,7 @@ def test_what_is_decoded_is_neither_read_nor_decoded_again(train: stoker.Dataset
 
 def test_damage_is_found_also_without_check(train: stoker.Dataset) -> None:
     path = train.shards[0].path
-    data = bytearray(path.read_bytes())
-    data[60] ^= 1
-    path.write_bytes(data)
+    flip_bit(path, 60)
     with pytest.raises(stoker.errors.CorruptRecordError, match="record 0"):
         epochs(train, cache=stoker.MemoryCache("10MB"), check=False)
 

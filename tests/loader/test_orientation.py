@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from PIL import Image
 
@@ -15,6 +15,7 @@ from small_cases import each
 from stoker.cli.main import main
 from stoker.errors import SourceWarning
 from stoker.recipe import is_turned
+from written_files import write_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,11 +27,8 @@ TRANSFORM = stoker.CenterCrop(16, 16)
 
 def write_photos(root: Path, turned: int, images: int = 12) -> Path:
     """Photographs, the last of which are turned."""
-    (root / "cat").mkdir(parents=True)
-    for number in range(images):
-        options = {"exif": pictures.exif(6)} if number >= images - turned else {}
-        (root / f"cat/{number:02d}.jpg").write_bytes(pictures.jpeg(64, 48, number, **options))
-    return root
+    options: list[dict[str, Any]] = [{}] * (images - turned) + [{"exif": pictures.exif(6)}] * turned
+    return write_files(root, {f"cat/{at:02d}.jpg": pictures.jpeg(64, 48, at, **how) for at, how in enumerate(options)})
 
 
 @each("kind", ["JPEG", "PNG", "WEBP", "TIFF", "GIF"])

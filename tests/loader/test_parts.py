@@ -17,6 +17,7 @@ from reference import parts as twin
 from reference import pictures, transform
 from stoker.cli.main import main
 from stoker.errors import ConfigError
+from written_files import flip_bit, write_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,14 +32,15 @@ FOLDS = [
 TRANSFORM = stoker.RandomResizedCrop(12, hflip=0.5)
 
 
+def write_classes(root: Path, classes: dict[str, int]) -> stoker.Dataset:
+    """Write so many images of each class; those of a number are the same in all."""
+    images = {f"{name}/{at}.jpg": pictures.jpeg(30, 20 + at % 9, at) for name in classes for at in range(classes[name])}
+    return stoker.open(write_files(root, images))
+
+
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> stoker.Dataset:
-    root = tmp_path_factory.mktemp("files")
-    for name in ("ant", "bee", "cat"):
-        (root / name).mkdir()
-        for number in range(4):
-            (root / name / f"{number}.jpg").write_bytes(pictures.jpeg(30, 20 + number, number))
-    return stoker.open(root)
+    return write_classes(tmp_path_factory.mktemp("files"), dict.fromkeys(("ant", "bee", "cat"), 4))
 
 
 @pytest.mark.parametrize(
@@ -278,14 +280,9 @@ def test_random_parts_equal_their_twin(train: stoker.Dataset, files: stoker.Data
 
 
 def test_samples_that_share_a_name_are_told_apart_by_their_images(tmp_path: Path) -> None:
-    for number in range(24):
-        folder = tmp_path / "photos" / "room" / f"s{number}"
-        folder.mkdir(parents=True)
-        (folder / "rgb.jpg").write_bytes(pictures.jpeg(16, 12, number))
-    (tmp_path / "photos/room/own.jpg").write_bytes(pictures.jpeg(16, 12, 99))
-    for copy in ("t0", "t1"):  # these stay with the one whose bytes they have
-        (tmp_path / "photos/room" / copy).mkdir()
-        (tmp_path / "photos/room" / copy / "rgb.jpg").write_bytes(pictures.jpeg(16, 12, 5))
+    images = {f"room/s{number}/rgb.jpg": pictures.jpeg(16, 12, number) for number in range(24)}
+    images |= {f"room/{copy}/rgb.jpg": images["room/s5/rgb.jpg"] for copy in ("t0", "t1")}  # these stay with that one
+    write_files(tmp_path / "photos", images | {"room/own.jpg": pictures.jpeg(16, 12, 99)})
     assert main(["build", str(tmp_path / "photos"), str(tmp_path / "built"), "--quiet"]) == 0
     both = stoker.open(tmp_path / "photos"), stoker.open(tmp_path / "built")
     first_parts = []
@@ -314,15 +311,8 @@ def test_random_parts_never_change(train: stoker.Dataset) -> None:
 
 
 def test_samples_stay_in_their_part(tmp_path: Path) -> None:
-    def write(root: Path, classes: dict[str, int]) -> stoker.Dataset:
-        for name, count in classes.items():
-            (root / name).mkdir(parents=True)
-            for number in range(count):
-                (root / name / f"{number}.jpg").write_bytes(pictures.jpeg(30, 20, number))
-        return stoker.open(root)
-
-    few = write(tmp_path / "few", {"bee": 30, "cat": 20})
-    more = write(tmp_path / "more", {"ant": 10, "bee": 40, "cat": 25, "dog": 3})
+    few = write_classes(tmp_path / "few", {"bee": 30, "cat": 20})
+    more = write_classes(tmp_path / "more", {"ant": 10, "bee": 40, "cat": 25, "dog": 3})
     assert main(["build", str(tmp_path / "more"), str(tmp_path / "built"), "--quiet"]) == 0
     built = stoker.open(tmp_path / "built", "train")
 
@@ -340,11 +330,7 @@ def test_samples_stay_in_their_part(tmp_path: Path) -> None:
 
 
 def test_a_part_is_divided_independently(tmp_path: Path) -> None:
-    root = tmp_path / "ant"
-    root.mkdir()
-    for number in range(200):
-        (root / f"{number}.jpg").write_bytes(pictures.jpeg(8, 8, 0))
-    whole = stoker.open(tmp_path)
+    whole = stoker.open(write_files(tmp_path, {f"ant/{number}.jpg": pictures.jpeg(8, 8, 0) for number in range(200)}))
     train, _ = whole.random_split([0.5, 0.5])
     again = [len(part) for part in train.random_split([0.5, 0.5])]
     assert min(again) > 30  # with the same numbers one would be empty
@@ -378,9 +364,7 @@ def test_wrong_divisions_are_refused(train: stoker.Dataset, call: Any, message: 
 
 def test_labels_of_a_part_are_read_alone(tmp_path: Path) -> None:
     (damaged,) = write_shards(tmp_path, 8, 1)
-    data = bytearray(damaged.read_bytes())
-    data[-5] ^= 1  # in the last record
-    damaged.write_bytes(data)
+    flip_bit(damaged, -5)
     dataset = stoker.open(tmp_path)
     assert dataset[6::-2].labels.tolist() == [7, 5, 3, 1]
     assert [len(part) for part in dataset[:7].folds(2)[0]] == [4, 3]

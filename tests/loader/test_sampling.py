@@ -19,6 +19,7 @@ from reference import sampling as twin
 from stoker.errors import BadSampleWarning, ConfigError
 from stoker.loader.epochs import Images
 from stoker.loader.sampling import Sampled, whole_numbers
+from written_files import write_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,14 +41,9 @@ TRANSFORM = stoker.RandomResizedCrop(8, hflip=0.5)
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> stoker.Dataset:
-    root = tmp_path_factory.mktemp("files")
-    number = 0
-    for name, count in CLASSES.items():
-        (root / name).mkdir()
-        for _ in range(count):
-            (root / name / f"{number:02d}.jpg").write_bytes(image(6 * number))
-            number += 1
-    return stoker.open(root)
+    names = [[*CLASSES][label] for label in LABELS]
+    images = {f"{name}/{number:02d}.jpg": image(6 * number) for number, name in enumerate(names)}
+    return stoker.open(write_files(tmp_path_factory.mktemp("files"), images))
 
 
 def sampled(dataset: stoker.Dataset, sampling: Sampling, seed: int) -> Sampled:
@@ -197,10 +193,7 @@ def test_parts_objects_and_substitutes(files: stoker.Dataset, tmp_path: Path) ->
     assert Counter(batch.labels.tolist()) == {i + 1: 2 for i in range(8)}  # however many objects an image has
     owners = np.repeat(np.arange(8), counts)
     assert (owners[batch.indices.astype(int)] + 1 == batch.labels).all()
-    bad = tmp_path / "bad"
-    for name in ("ant", "bee"):
-        (bad / name).mkdir(parents=True)
-        (bad / name / "0.jpg").write_bytes(image(0) if name == "ant" else b"no image")
+    bad = write_files(tmp_path / "bad", {"ant/0.jpg": image(0), "bee/0.jpg": b"no image"})
     sampling = stoker.Weighted({"ant": 3, "bee": 1}, 4)
     with (
         stoker.Loader(

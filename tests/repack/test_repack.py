@@ -16,6 +16,7 @@ from stoker import _native
 from stoker.cli.main import main
 from stoker.format import read_rejects
 from stoker.format.manifest import read_manifest
+from written_files import flip_bit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,9 +96,7 @@ def test_a_damaged_record_is_rejected_and_the_others_are_kept(photos: Path, tmp_
     assert stoker_does("build", photos, tmp_path / "a", "--shards", 1) == 0
     path = next((tmp_path / "a").glob("train-*.tfrecord"))
     rows = _native.scan_shard(str(path))
-    data = bytearray(path.read_bytes())
-    data[int(rows[5][0]) + 40] ^= 1
-    path.write_bytes(data)
+    flip_bit(path, int(rows[5][0]) + 40)
     assert stoker_does("repack", tmp_path / "a", tmp_path / "b") == 3
     rejects = read_rejects(tmp_path / "b")
     assert len(rejects) == 1
