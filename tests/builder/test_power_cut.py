@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from builder.trees import write_tree
+from programs import run_python
 
 PROGRAM = Path(__file__).parent / "power_cuts.py"
 
@@ -19,7 +18,6 @@ def test_a_kill_or_power_cut_at_any_step(tmp_path: Path, naming: str) -> None:
     source, work = write_tree(tmp_path / "src", {"a": 5, "b": 3}), tmp_path / "work"
     (source / "b/text.JPEG").write_bytes(b"no image")
     work.mkdir()
-    command = [sys.executable, str(PROGRAM), str(source), str(work), naming]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+    done = run_python(PROGRAM, source, work, naming, seconds=200)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > 25

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import subprocess
-import sys
 import warnings
 from pathlib import Path
 
@@ -13,6 +11,7 @@ import pytest
 import stoker
 import stoker.cli
 from builder.trees import write_tree
+from programs import run_python
 from stoker.cli.main import COMMANDS, main, make_parser
 from stoker.cli.output import EXIT_CODES
 from stoker.errors import SourceError
@@ -135,8 +134,7 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_package_runs_as_a_module() -> None:
-    words = [sys.executable, "-m", "stoker", "--version"]
-    assert subprocess.run(words, capture_output=True, text=True, check=True).stdout == f"stoker {stoker.__version__}\n"
+    assert run_python("-m", "stoker", "--version").stdout == f"stoker {stoker.__version__}\n"
 
 
 def test_quiet_prints_the_result_alone_and_verbose_everything(

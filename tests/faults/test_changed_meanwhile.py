@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
-import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +13,7 @@ import pytest
 
 import stoker
 from builder.trees import build, contents, settings_for, write_tree
+from programs import output_of
 from stoker.errors import ShardError
 
 if TYPE_CHECKING:
@@ -209,8 +208,4 @@ for number, seconds in enumerate((86400, -86400, 1 << 33, -(1 << 30))):
             assert stats.seconds >= 0, stats
             str(stats), str(cache.stats())
 """
-    command = [sys.executable, "-c", program, str(photos), str(dataset), str(tmp_path)]
-    began = time.monotonic()
-    done = subprocess.run(command, env=shim, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
-    assert time.monotonic() - began < 120
+    output_of(program, photos, dataset, tmp_path, env=shim)

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from builder.trees import build, settings_for, write_tree
+from programs import run_python
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,8 +37,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str, str]:
 )
 @pytest.mark.slow
 def test_every_call_may_fail(stage: tuple[str, str, str], shim: Mapping[str, str], group: list[str]) -> None:
-    command = [sys.executable, str(HERE / "every_call.py"), *stage, MOST, *group]
-    done = subprocess.run(command, env=shim, capture_output=True, text=True, timeout=280, check=False)
+    done = run_python(HERE / "every_call.py", *stage, MOST, *group, env=shim, seconds=280)
     assert done.returncode == 0, done.stderr
     outcomes = json.loads(done.stdout)
     assert outcomes

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from programs import run_python
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,8 +32,7 @@ MOST = os.environ.get("STOKER_FAULTS", "4")
 @pytest.mark.slow
 def test_a_kill_leaves_all_or_nothing(tmp_path: Path, shim: Mapping[str, str], group: list[str]) -> None:
     environment = {**shim, "PYTHONPATH": str(PROGRAM.parent.parent), "STOKER_CACHE_DIR": str(tmp_path / "cache")}
-    command = [sys.executable, "-W", "ignore", str(PROGRAM), str(tmp_path), MOST, *group]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=280, check=False)
+    done = run_python("-W", "ignore", PROGRAM, tmp_path, MOST, *group, env=environment, seconds=280)
     assert done.returncode == 0, done.stderr
     outcomes = json.loads(done.stdout)
     assert list(outcomes) == group

@@ -14,6 +14,7 @@ import pytest
 
 from builder.trees import write_tree
 from loader.shards import payload
+from programs import output_of, run
 from reference import tfrecord
 
 PRELUDE = """
@@ -37,18 +38,15 @@ def outcome(action):
 OF_MEMORY = {"MemoryError", "OSError", "BlockingIOError", "RuntimeError"}  # the last: Python has no thread any more
 
 
-def run(program: str, *arguments: Path) -> Any:
+def told(program: str, *words: object) -> Any:
     """What a program prints, as JSON; it must end by itself, and well."""
-    command = [sys.executable, "-c", PRELUDE + textwrap.dedent(program), *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, f"exit code {done.returncode}\n{done.stderr}"
-    return json.loads(done.stdout.splitlines()[-1])
+    return json.loads(output_of(PRELUDE + textwrap.dedent(program), *words).splitlines()[-1])
 
 
 @pytest.mark.parametrize("action", ["feed(path)", "len(verify_dataset(path, threads=4).problems)"])
 @pytest.mark.slow
 def test_little_memory(dataset: Path, action: str) -> None:
-    outcomes = run(
+    outcomes = told(
         f"""
         path = sys.argv[1]
         expected = outcome(lambda: {action})
@@ -97,7 +95,7 @@ def test_builds_with_little_memory(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_no_memory_for_the_stacks_of_threads(dataset: Path) -> None:
-    outcome = run(
+    outcome = told(
         """
         used = int(Path("/proc/self/status").read_text().split("VmSize:")[1].split()[0]) << 10
         resource.setrlimit(resource.RLIMIT_AS, (used + (60 << 20), resource.RLIM_INFINITY))
@@ -120,10 +118,7 @@ def test_no_more_threads(tmp_path: Path, shim: dict[str, str]) -> None:
         shim.arm(shim.Fault("thread", "thread", errno.EAGAIN, shim.FAIL_ALWAYS), 1)
         sys.exit(main(["build", *sys.argv[2:], "--shards", "1"]))
     """
-    command = [sys.executable, "-c", textwrap.dedent(program), str(Path(__file__).parent), str(source)]
-    done = subprocess.run(
-        [*command, str(tmp_path / "built")], env=shim, capture_output=True, text=True, timeout=120, check=False
-    )
+    done = run(program, Path(__file__).parent, source, tmp_path / "built", env=shim)
     assert done.returncode == 1
     last = done.stderr.splitlines()[-1]
     assert last.startswith("stoker: error: the system refuses to start more threads; allow more, or more memory")
@@ -137,7 +132,7 @@ def test_thousands_of_shards_with_few_files(tmp_path: Path) -> None:
     for shard in range(shards):
         (tmp_path / f"train-{shard:05d}-of-{shards:05d}").write_bytes(frames[shard % 8])
         (tmp_path / f"train-{shard:05d}-of-{shards:05d}.idx").write_text(f"0 {len(frames[shard % 8])}\n")
-    result = run(
+    result = told(
         """
         resource.setrlimit(resource.RLIMIT_NOFILE, (80, 80))
         before = len(list(Path("/proc/self/fd").iterdir()))
@@ -152,7 +147,7 @@ def test_thousands_of_shards_with_few_files(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_no_file_left(dataset: Path) -> None:
-    outcomes = run(
+    outcomes = told(
         """
         import os
         resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))

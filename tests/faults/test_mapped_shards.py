@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import stoker
+from programs import run
 
 RECORDS = 300
 SIDE = 16
@@ -87,11 +86,6 @@ def tensors(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-def run_reader(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", READER, str(folder), *words]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-
-
 @pytest.mark.parametrize(
     ("before", "after"),
     [
@@ -107,7 +101,7 @@ def run_reader(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 def test_a_shard_that_is_cut_under_a_loader(tensors: Path, before: str, after: str) -> None:
     dataset = stoker.open(tensors)
     whole = "".join(hashlib.sha256(sample.encoded).hexdigest() for sample in (dataset[i] for i in range(RECORDS)))
-    done = run_reader(tensors, before, after, "ours")
+    done = run(READER, tensors, before, after, "ours")
     assert (done.returncode, done.stderr) == (0, "")
     epochs, error = done.stdout.splitlines()
     assert epochs.split() == [str(before != "limit"), whole]
@@ -119,7 +113,7 @@ def test_a_shard_that_is_cut_under_a_loader(tensors: Path, before: str, after: s
 @pytest.mark.parametrize("before", ["nothing", "faulthandler", "c"])
 @pytest.mark.slow
 def test_faults_of_others_go_where_they_went(tensors: Path, before: str) -> None:
-    done = run_reader(tensors, before, "nothing", "others")
+    done = run(READER, tensors, before, "nothing", "others")
     assert done.stdout.startswith("True ")
     assert done.returncode == (42 if before == "c" else -signal.SIGBUS)
     assert ("Fatal Python error: Bus error" in done.stderr) == (before == "faulthandler")

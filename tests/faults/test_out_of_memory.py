@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from programs import run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -89,10 +90,9 @@ SPARE = [at * BATCH + more for at in (0, 1, 2) for more in (0, 100_000, 400_000,
 ONLY_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="no limit of the address space elsewhere")
 
 
-def run(program: str, *arguments: str) -> tuple[Any, str]:
+def told(program: str, *words: object) -> tuple[Any, str]:
     """What a program prints, as JSON, and what it says beside."""
-    command = [sys.executable, "-c", PRELUDE + program, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    done = run(PRELUDE + program, *words, seconds=300)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout), done.stderr
 
@@ -101,7 +101,7 @@ def run(program: str, *arguments: str) -> tuple[Any, str]:
 @pytest.mark.slow
 def test_batches_without_memory(dataset: Path) -> None:
     spare = [*SPARE, 1 << 40]  # at last as much as there is
-    (*short, (_, (seen, expected))), stderr = run(BATCHES, str(dataset), *map(str, spare))
+    (*short, (_, (seen, expected))), stderr = told(BATCHES, dataset, *spare)
     assert seen == [""] * 5
     assert [status for status, _ in short] == [0] * len(short), stderr
     assert {error for _, (errors, _) in short for error in errors} == {"", "MemoryError"}
@@ -111,7 +111,7 @@ def test_batches_without_memory(dataset: Path) -> None:
 @ONLY_LINUX
 @pytest.mark.slow
 def test_encoding_without_memory() -> None:
-    results, stderr = run(ENCODING, *map(str, range(20, 64, 4)))  # MiB; the JPEG has 11.7, and its coefficients 24
+    results, stderr = told(ENCODING, *range(20, 64, 4))  # MiB; the JPEG has 11.7, and its coefficients 24
     assert [status for status, _ in results] == [0] * len(results), stderr
     sizes = [size for _, (size, _) in results]
     whole = results[-1][1][1]

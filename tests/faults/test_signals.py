@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from builder.trees import write_tree
+from programs import run, run_python
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -99,8 +100,7 @@ def test_output_without_a_reader(dataset: Path) -> None:
 @pytest.mark.slow
 def test_a_program_ends_well_whatever_it_was_doing(dataset: Path, rest: str) -> None:
     quiet = ["-W", "ignore:This process:DeprecationWarning"]  # ... "is multi-threaded", says Python 3.12 of any fork
-    command = [sys.executable, *quiet, "-c", FEEDING + textwrap.dedent(rest), str(dataset)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = run_python(*quiet, "-c", FEEDING + rest, dataset)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -146,8 +146,7 @@ def test_a_thread_when_the_interpreter_ends(work: str) -> None:
         ranges = _native.RemoteRanges(1000)
     """
     started = "threading.Thread(target=work, daemon=True).start(); begun.wait()"
-    command = [sys.executable, "-c", textwrap.dedent(program) + textwrap.dedent(work) + started]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = run(textwrap.dedent(program) + textwrap.dedent(work) + started)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -169,9 +168,7 @@ def test_processes_of_their_own_feed_themselves(dataset: Path, tmp_path: Path) -
                 assert sum(len(batch.indices) for batch in batches) == len(loader.dataset) - 4
         """)
     )
-    environment = {**os.environ, "PYTHONWARNINGS": "error"}
-    command = [sys.executable, str(program), str(dataset)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=environment)
+    done = run_python(program, dataset, env={**os.environ, "PYTHONWARNINGS": "error"})
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -198,6 +195,5 @@ assert once(1) == expected
 signal.setitimer(signal.ITIMER_REAL, 0)
 assert came > 20, came
 """
-    command = [sys.executable, "-c", program, str(dataset), str(photos), str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = run(program, dataset, photos, tmp_path)
     assert (done.returncode, done.stderr) == (0, "")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 import shutil
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
 from PIL import Image
 
 from loader.shards import write_shards
+from programs import output_of
 from reference import pictures
 
 if TYPE_CHECKING:
@@ -86,13 +85,10 @@ def peak(program: str, path: Path, most: float = math.inf) -> tuple[int, int]:
 
     What the allocator keeps differs by a megabyte from one run to the next: one of three may be less than ``most``.
     """
-    command = [sys.executable, "-c", program, str(path)]
     sizes = []
     for _ in range(3):
         shutil.rmtree(f"{path}.dataset", ignore_errors=True)
-        done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
-        assert done.returncode == 0, done.stderr
-        kib, count = map(int, done.stdout.split())
+        kib, count = map(int, output_of(program, path, seconds=240).split())
         sizes.append(kib * 1024)
         if sizes[-1] < most:
             break
@@ -149,10 +145,7 @@ def test_a_crop_of_a_large_photograph_takes_a_tenth_of_its_pixels(
     image = Image.fromarray(pictures.pixels(200, 150, 1)).resize((width, height), Image.Resampling.BICUBIC)
     path = tmp_path / "large.jpg"
     image.save(path, "JPEG", quality=85, subsampling="4:2:0", progressive=progressive)
-    command = [sys.executable, "-c", CROPS, str(path), str(share)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) * 1024 < 3 * width * height / 10
+    assert int(output_of(CROPS, path, share)) * 1024 < 3 * width * height / 10
 
 
 def test_a_sequence_is_planned_in_few_bytes_a_record(tmp_path: Path) -> None:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-import subprocess
-import sys
 import tarfile
-import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +13,7 @@ import pytest
 
 import stoker
 from loader.shards import image
+from programs import run
 from reference import pictures, transform
 from stoker import _native
 from stoker.errors import ConfigError, ImageError, ImageTooLargeError, StokerError
@@ -270,9 +268,7 @@ def test_an_engine_ends_while_its_converter_runs(tree: tuple) -> None:
                 weakref.finalize(loader, running.close)
         print("done")
     """
-    ended = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60, check=False
-    )
+    ended = run(program)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "done\n", "")
 
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
-import textwrap
 import threading
 import time
 from contextlib import contextmanager
@@ -24,6 +22,7 @@ import stoker
 from benchmarks import forks
 from loader.shards import write_shards
 from other_threads import meanwhile
+from programs import output_of
 from reference import pictures
 from stoker.errors import ClosedError
 from stoker.forks import PerProcess, process_number
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
 
 RECORDS = 24
 TRANSFORM = stoker.Resize(16)
+QUIET = {**os.environ, "PYTHONWARNINGS": "ignore"}  # which of forks beside threads say what is the point here
 # Python, and JAX where an earlier test has loaded it, warn of forks next to threads; here they are the point.
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning"),
@@ -87,7 +87,7 @@ def in_the_middle_of(work: Callable[[Callable[[], None]], object]) -> Iterator[N
 def in_a_small_process(function: Callable[..., None], *arguments: str) -> None:
     """Call a function of this file where no framework is loaded: a fork takes the longer the more memory there is."""
     program = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import *; {function.__name__}(*{arguments!r})"
-    subprocess.run([sys.executable, "-W", "ignore", "-c", program], check=True, timeout=200)
+    output_of(program, seconds=200, env=QUIET)
 
 
 def epoch(dataset: stoker.Dataset, **settings: Any) -> list[int]:
@@ -296,7 +296,7 @@ def test_a_child_reads_the_files_of_its_parent_while_the_parent_does(tmp_path: P
         stop.set()
         assert ends == [0] * 100, ends
     """
-    subprocess.run([sys.executable, "-W", "ignore", "-c", textwrap.dedent(program)], check=True, timeout=120)
+    output_of(program, env=QUIET)
 
 
 def test_every_use_of_the_loader_of_a_parent_says_what_to_do(train: stoker.Dataset) -> None:
@@ -326,7 +326,7 @@ def test_a_child_leaves_the_trace_of_its_parent_alone(train: stoker.Dataset, tmp
                         sys.exit(3)
                     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
     """
-    subprocess.run([sys.executable, "-W", "ignore", "-c", textwrap.dedent(program)], check=True, timeout=120)
+    output_of(program, env=QUIET)
     assert json.loads((tmp_path / "t.json").read_text())["otherData"] == {"lost": 0}
 
 

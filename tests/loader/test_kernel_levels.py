@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import platform
-import subprocess
-import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from loader.shards import image, write_shards
+from programs import run_python
+
+if TYPE_CHECKING:
+    import subprocess
 
 PROGRAM = Path(__file__).with_name("kernel_hashes.py")
 LEVELS = ["portable", "neon"] if platform.machine() in ("arm64", "aarch64") else ["portable", "sse42", "avx2", "avx512"]
@@ -18,13 +21,7 @@ ASKED = "from stoker import _native; print(_native.kernel_level())"
 
 
 def run(level: str, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *words],
-        env={**os.environ, "STOKER_KERNELS": level},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return run_python(*words, env={**os.environ, "STOKER_KERNELS": level})
 
 
 BEST = LEVELS.index(run("", "-c", ASKED).stdout.strip())

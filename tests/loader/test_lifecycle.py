@@ -19,6 +19,7 @@ from PIL import Image
 
 import stoker
 from loader.shards import image, write_shards
+from programs import output_of, run
 from reference import pictures
 from stoker.errors import ClosedError, ConfigError, CorruptRecordError, ExampleError, ImageError, TruncatedShardError
 from written_files import flip_bit, write_files
@@ -254,9 +255,8 @@ def test_a_forked_process_ends_as_any_other(shards: list[Path]) -> None:
         assert sum(len(batch) for batch in loader) > 0
     """
     # From Python 3.12 on, any fork beside threads is warned of.
-    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", textwrap.dedent(program)]
-    ended = subprocess.run(command, timeout=60, capture_output=True, check=True)
-    assert ended.stderr == b""
+    ended = run(program, env={**os.environ, "PYTHONWARNINGS": "ignore::DeprecationWarning"})
+    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 def test_a_program_may_end_in_the_middle_of_an_epoch(shards: list[Path]) -> None:
@@ -266,7 +266,7 @@ def test_a_program_may_end_in_the_middle_of_an_epoch(shards: list[Path]) -> None
         batches = iter(loader)
         kept = next(batches)
     """
-    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=60)
+    output_of(program)
 
 
 @pytest.mark.slow
@@ -375,11 +375,4 @@ def test_a_loader_that_failed_and_was_closed_holds_nothing(tmp_path: Path) -> No
     """Its error has a traceback, of frames that hold the loader: nothing of these may hold the error."""
     jpeg = pictures.encode(Image.linear_gradient("L").resize((4000, 4000)))  # 64 MB of RGBX
     write_files(tmp_path / "images/class", dict.fromkeys(("a.jpg", "b.jpg"), jpeg[: len(jpeg) * 9 // 10] + b"\xff\xd9"))
-    done = subprocess.run(
-        [sys.executable, "-c", FAILING, str(tmp_path / "images")],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    output_of(FAILING, tmp_path / "images")

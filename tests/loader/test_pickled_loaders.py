@@ -6,7 +6,6 @@ import copy
 import multiprocessing
 import os
 import pickle
-import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ import pytest
 
 import preloaded
 import stoker
+from programs import run_python
 
 if TYPE_CHECKING:
     from multiprocessing.queues import Queue
@@ -133,12 +133,7 @@ if __name__ == "__main__":
 @pytest.mark.timeout(400)
 def test_pools_and_processes_of_torch_end_without_a_word(train: stoker.Dataset, tmp_path: Path) -> None:
     (tmp_path / "pools.py").write_text(POOLS)
-    done = subprocess.run(
-        [preloaded.python("torch"), str(tmp_path / "pools.py"), str(train.path)],
-        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(SOURCE)},
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=350,
-    )
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(SOURCE)}
+    words = (tmp_path / "pools.py", train.path)
+    done = run_python(*words, python=preloaded.python("torch"), env=environment, seconds=350)
     assert (done.returncode, done.stderr) == (0, "")

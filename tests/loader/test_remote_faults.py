@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import textwrap
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -14,6 +10,7 @@ import pytest
 
 import stoker
 from loader.remote_datasets import TRANSFORM, assert_same, copy, epochs, folder_in
+from programs import run
 from servers.faults import Answer, Fault, Flip, Reset, Stall, Truncate
 from stoker.errors import StorageError
 from stoker.loader import engine
@@ -219,13 +216,6 @@ def test_a_program_that_ends_without_close_ends_at_once(
         print(len(next(batches)))
     """
     start = time.monotonic()
-    ended = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)],
-        check=False,
-        env=dict(os.environ),
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    ended = run(program)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "8\n", "")
     assert time.monotonic() - start < 30

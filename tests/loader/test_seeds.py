@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import pickle
-import subprocess
 import sys
 import warnings
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 
 import stoker
+from programs import output_of
 from stoker.errors import ClosedError, ConfigError
 from stoker.forks import PerProcess
 from stoker.loader.feed import _default_seed
@@ -167,12 +167,9 @@ def test_the_adapters_have_it_too(train: stoker.Dataset) -> None:
 
 @pytest.mark.slow
 def test_two_runs_of_a_program_differ(train: stoker.Dataset) -> None:
-    program = f"""
-import stoker
-with stoker.Loader(stoker.open({str(train.path)!r}), 12, True, transform=stoker.Resize(8)) as loader:
-    print(next(iter(loader)).indices.tolist())
-"""
-    outputs = {
-        subprocess.run([sys.executable, "-c", program], check=True, capture_output=True).stdout for _ in range(2)
-    }
-    assert len(outputs) == 2
+    program = """
+        import sys, stoker
+        with stoker.Loader(stoker.open(sys.argv[1]), 12, True, transform=stoker.Resize(8)) as loader:
+            print(next(iter(loader)).indices.tolist())
+    """
+    assert len({output_of(program, train.path) for _ in range(2)}) == 2

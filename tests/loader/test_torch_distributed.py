@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,8 +12,10 @@ import torch
 import preloaded
 import stoker
 from loader import torch_ranks
+from programs import run_python
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Sequence
     from pathlib import Path
 
@@ -24,15 +25,16 @@ FRAMEWORKS = ("torch", "accelerate", "lightning.pytorch")
 LIMIT = 150  # seconds; a hang is a failure
 
 
+def run_with_frameworks(*words: object, seconds: float) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return run_python(*words, python=preloaded.python(*FRAMEWORKS), env=environment, seconds=seconds)
+
+
 def torchrun(processes: int, tasks: str, train: stoker.Dataset, out: Path, *more: str) -> list[dict[str, Any]]:
     """Run tasks, separated by commas, on so many ranks; return what each rank found, by task."""
     out.mkdir()
-    python = preloaded.python(*FRAMEWORKS)
-    command = [python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
-    command += [torch_ranks.__file__, tasks, str(train.path), str(out), *more]
-    finished = subprocess.run(
-        command, check=False, capture_output=True, text=True, timeout=LIMIT, env={**os.environ, "OMP_NUM_THREADS": "1"}
-    )
+    words = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", processes, torch_ranks.__file__]
+    finished = run_with_frameworks(*words, tasks, train.path, out, *more, seconds=LIMIT)
     assert finished.returncode == 0, finished.stderr[-4000:]
     return [json.loads((out / f"{rank}.json").read_text()) for rank in range(processes)]
 
@@ -176,14 +178,7 @@ def test_ranks_that_lightning_spawns_take_their_shares_of_a_loader(train: stoker
     for out in outs:
         out.mkdir()
     (tmp_path / "fit.py").write_text(LIGHTNING)
-    done = subprocess.run(
-        [preloaded.python(*FRAMEWORKS), str(tmp_path / "fit.py"), str(train.path), *map(str, outs)],
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=2 * LIMIT,
-    )
+    done = run_with_frameworks(tmp_path / "fit.py", train.path, *outs, seconds=2 * LIMIT)
     assert done.returncode == 0, done.stderr[-4000:]
     assert "leaked" not in done.stderr
     for out in outs:

@@ -7,9 +7,6 @@ import os
 import pickle
 import shutil
 import signal
-import subprocess
-import sys
-import textwrap
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +18,7 @@ from torch.utils.data import DataLoader
 import stoker
 from loader.shards import image, write_annotated, write_shards
 from other_threads import meanwhile
+from programs import output_of
 from stoker.errors import ConfigError, ImageError
 from stoker.loader.ranks import CpuShare
 
@@ -151,7 +149,7 @@ def test_a_forked_process_ends_as_any_other(train: stoker.Dataset) -> None:
         samples[1]
         assert child == 0 or os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     """
-    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=60)
+    output_of(program)
 
 
 def test_a_call_that_was_interrupted_leaves_nothing_behind(train: stoker.Dataset) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,6 +17,7 @@ import pytest
 import preloaded
 import stoker
 import stoker.cli.main
+from programs import run_python
 from repository import markdown
 from repository.checkout import ROOT, pages
 from small_cases import each
@@ -188,11 +188,10 @@ def test_the_distributed_tutorial_works(dataset: Path, tmp_path: Path) -> None:
         if program == "cp":
             shutil.copy(tmp_path / words[0], tmp_path / words[1])
             continue
-        command = [preloaded.python("torch"), "-m", "torch.distributed.run", "--standalone", *words]
+        run = ["-m", "torch.distributed.run", "--standalone", *words]
         environment = {**os.environ, **ONE_THREAD}
-        result = subprocess.run(
-            command, cwd=tmp_path, capture_output=True, text=True, timeout=280, check=False, env=environment
-        )
+        python = preloaded.python("torch")
+        result = run_python(*run, python=python, cwd=tmp_path, env=environment, seconds=280)
         assert result.returncode == 0, result.stderr
         epochs = re.findall(r"epoch (\d+), samples \[([\d, ]*)\]", result.stdout)  # lines may run together
         seen.append([(int(epoch), int(index)) for epoch, text in epochs for index in text.split(", ") if text])

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import preloaded
+from programs import run_python
 from repository.checkout import ROOT
 from servers import google_names
 
@@ -93,10 +93,8 @@ def test_an_example_runs(example: Path, dataset: Path, tmp_path: Path, request: 
             surroundings = SURROUNDINGS[example.stem](request, ends)
         elif len(needed := frameworks(example)) == 1:  # which others need, too
             python = preloaded.python(*needed)
-        command = [python, str(example), str(dataset), *surroundings.addresses]
         environment = {**os.environ, "STOKER_CACHE_DIR": str(tmp_path / "cache"), **surroundings.environment}
-        result = subprocess.run(
-            command, check=False, cwd=tmp_path, capture_output=True, text=True, timeout=180, env=environment
-        )
+        words = (example, dataset, *surroundings.addresses)
+        result = run_python(*words, python=python, cwd=tmp_path, env=environment, seconds=180)
     assert result.returncode == 0, result.stdout + result.stderr
     assert result.stdout.strip()

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
 import stoker
+from programs import output_of
 
 PROGRAM = "import sys; before = set(sys.modules)\n{}\nprint(*sorted(set(sys.modules) - before))"
 
 
 def loaded(statement: str) -> set[str]:
     """The modules that a statement imports in a new process."""
-    words = [sys.executable, "-c", PROGRAM.format(statement)]
-    return set(subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()[-1].split())
+    return set(output_of(PROGRAM.format(statement)).splitlines()[-1].split())
 
 
 def test_the_package_loads_its_errors_alone() -> None:

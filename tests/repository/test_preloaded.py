@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import preloaded
+from programs import run_python
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,23 +29,13 @@ def test_a_program_has_its_surroundings_and_its_exit_code(tmp_path: Path, by: st
     if by == "started":
         starting = "import subprocess, sys; sys.exit(subprocess.run([sys.executable, *sys.argv[1:]]).returncode)"
         words = ["-c", starting, *words]
-    done = subprocess.run(
-        [preloaded.python("json"), *words, "a", "b c"],
-        cwd=tmp_path,
-        env={**os.environ, "ASKED": "yes"},
-        input="in\n",
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    settings = {"python": preloaded.python("json"), "cwd": tmp_path, "env": {**os.environ, "ASKED": "yes"}}
+    done = run_python(*words, "a", "b c", input="in\n", **settings)
     assert (done.returncode, done.stdout) == (3, f"['a', 'b c'] {tmp_path} yes in\n"), done.stderr
 
 
 def test_a_failure_is_seen() -> None:
-    done = subprocess.run(
-        [preloaded.python("json"), "-c", "1 / 0"], capture_output=True, text=True, timeout=60, check=False
-    )
+    done = run_python("-c", "1 / 0", python=preloaded.python("json"))
     assert done.returncode == 1
     assert "ZeroDivisionError" in done.stderr
 

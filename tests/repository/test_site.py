@@ -6,14 +6,13 @@ import functools
 import json
 import os
 import re
-import subprocess
-import sys
 from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
 from markdown_it import MarkdownIt
 
+from programs import run_python
 from repository import markdown
 from repository.checkout import ROOT, pages
 from repository.site_pages import COUNTED, Seen
@@ -31,11 +30,8 @@ PAGES_OF_DOCS = [page for page in pages() if page.is_relative_to(ROOT / "docs")]
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The built site."""
     target = tmp_path_factory.mktemp("built") / "site"
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(target)]
-    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
-    result = subprocess.run(
-        command, check=False, cwd=ROOT, capture_output=True, text=True, timeout=240, env=environment
-    )
+    words = ("-m", "mkdocs", "build", "--strict", "--site-dir", target)
+    result = run_python(*words, cwd=ROOT, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, seconds=240)
     assert result.returncode == 0, result.stderr
     assert "WARNING" not in result.stderr
     return target

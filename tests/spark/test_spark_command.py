@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import sys
 import time
 import zipfile
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ import pytest
 import stoker.spark
 from builder.killing import journal_lines
 from builder.trees import build
+from programs import run
 from spark.clusters import COMMAND, OPTIONS, contents, same, settings_of, write_source
 from stoker.cli.main import main
 
@@ -148,14 +148,7 @@ def test_what_is_not_installed_is_named(hidden: str, message: str, source: Path,
     program = f"import sys; sys.modules[{hidden!r}] = None\nfrom stoker.cli.main import main; sys.exit(main())"
     words = ["build", str(source), str(tmp_path / "out"), "--engine", "spark", "--master", "local[1]"]
     environment = {"PATH": str(tmp_path)} if hidden == "java" else None
-    done = subprocess.run(
-        [sys.executable, "-c", program, *words],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = run(program, *words, env=environment)
     assert (done.returncode, done.stdout) == (2, "")
     assert message in done.stderr
     assert len(done.stderr.splitlines()) == 1
