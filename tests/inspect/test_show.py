@@ -288,7 +288,7 @@ def test_the_region_and_the_mirror_are_those_of_the_pixels(shard: Path) -> None:
 
 
 def cell(sheet: np.ndarray, row: int, column: int) -> np.ndarray:
-    left, top = 16 + column * (sheets.TILE_WIDTH + 16), 104 + row * (sheets.TILE_HEIGHT + 16)
+    left, top = 20 + column * (sheets.TILE_WIDTH + 20), 156 + row * (sheets.TILE_HEIGHT + 20)
     return sheet[top : top + sheets.TILE_HEIGHT, left : left + sheets.TILE_WIDTH]
 
 
@@ -350,7 +350,7 @@ def test_the_command(shard: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
     ]
     assert main(words) == 0
     report = json.loads(capsys.readouterr().out)
-    assert (report["width"], len(report["indices"])) == (16 + 4 * (sheets.TILE_WIDTH + 16), 2)
+    assert (report["width"], len(report["indices"])) == (20 + 4 * (sheets.TILE_WIDTH + 20), 2)
     assert main(["show", str(shard), "--out", out, "--epochs", "1"]) == 2
     assert main(["show", str(shard), "--out", out, "--transforms", "train", "--per-row", "2"]) == 2
     assert main(["show", str(shard), "--out", out, "--transforms", "train", "--count", "200"]) == 2

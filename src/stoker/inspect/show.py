@@ -8,6 +8,7 @@ image. A sample that cannot be read or decoded has a tile that says why. Memory:
 from __future__ import annotations
 
 import io
+import textwrap
 from collections import Counter
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
@@ -74,8 +75,7 @@ _CAPTION = 76
 TILE_WIDTH = PICTURE + 2 * _MARGIN
 TILE_HEIGHT = PICTURE + 2 * _MARGIN + _CAPTION
 _RADIUS = 8
-_GAP, _HEADER = 20, 92
-_ROW_GAP, _ROW_HEADER = 16, 104
+_GAP, _HEADER, _TITLES = 20, 92, 64  # the last: titles of transforms and of their columns
 
 BACKGROUND = (24, 25, 28)
 _BRIGHT, _DIM = (236, 237, 240), (140, 144, 153)
@@ -171,18 +171,13 @@ def write_sheet(path: str | os.PathLike[str], out: str | os.PathLike[str], spec:
         if (count := len(indices) * tiles) > _MAX_TILES:
             message = f"{len(indices)} samples, each with {tiles - 1} more of masks and images, are {count} pictures"
             raise ConfigError(f"{message}; show at most {_MAX_TILES}: fewer --count")
-        if spec.transforms:
-            across, gap, header, bottom = tiles, _ROW_GAP, _ROW_HEADER, 0
-        else:
-            samples_across = min(spec.per_row or max(1, _COLUMNS // tiles), len(indices))
-            across, gap, header, bottom = samples_across * tiles, _GAP, _HEADER, _GAP
-        rows = -(-len(indices) * tiles // across)
-        size = (gap + across * (TILE_WIDTH + gap), header + rows * (TILE_HEIGHT + gap) + bottom)
+        across = tiles * min(1 if spec.transforms else spec.per_row or max(1, _COLUMNS // tiles), len(indices))
+        rows, header = -(-len(indices) * tiles // across), _HEADER + _TITLES * bool(spec.transforms)
+        size = (_GAP + across * (TILE_WIDTH + _GAP), header + rows * (TILE_HEIGHT + _GAP) + _GAP)
         sheet = Image.new("RGB", size, BACKGROUND)
+        _draw_header(sheet, dataset, spec, len(indices))
         if spec.transforms:
-            _draw_transform_header(sheet, dataset, spec, columns)
-        else:
-            _draw_contact_header(sheet, dataset, len(indices), spec.seed)
+            _draw_titles(sheet, spec.transforms, columns)
         damaged = {}
         formats: Counter[str] = Counter()
         for number, index in enumerate(indices):
@@ -198,7 +193,7 @@ def write_sheet(path: str | os.PathLike[str], out: str | os.PathLike[str], spec:
                 drawn = [draw_damaged(index, damaged[index])]
             for position, tile in enumerate(drawn, number * tiles):
                 row, column = divmod(position, across)
-                sheet.paste(tile, (gap + column * (TILE_WIDTH + gap), header + row * (TILE_HEIGHT + gap)))
+                sheet.paste(tile, (_left_of(column), header + row * (TILE_HEIGHT + _GAP)))
     data = io.BytesIO()
     sheet.save(data, "PNG")
     location(out).write_atomically(data.getvalue())
@@ -206,19 +201,20 @@ def write_sheet(path: str | os.PathLike[str], out: str | os.PathLike[str], spec:
     return SheetReport(str(out), sheet.width, sheet.height, dataset.split, tuple(indices), counts, damaged)
 
 
-def _title(dataset: Dataset) -> str:
-    return f"{location(dataset.path).resolve().name or dataset.path}  /  {dataset.split}"
+def _left_of(column: int) -> int:
+    return _GAP + column * (TILE_WIDTH + _GAP)
 
 
-def _draw_contact_header(sheet: Image.Image, dataset: Dataset, shown: int, seed: int) -> None:
+def _draw_header(sheet: Image.Image, dataset: Dataset, spec: SheetSpec, shown: int) -> None:
     draw, width = ImageDraw.Draw(sheet), sheet.width - 2 * _GAP
-    draw.text((_GAP, 18), fitted(_title(dataset), _TITLE_FONT, width), font=_TITLE_FONT, fill=_BRIGHT)
+    title = f"{location(dataset.path).resolve().name or dataset.path}  /  {dataset.split}"
+    draw.text((_GAP, 18), fitted(title, _TITLE_FONT, width), font=_TITLE_FONT, fill=_BRIGHT)
     parts = [f"{shown} of {len(dataset):,} samples", format_count(len(dataset.shards), "shard")]
     if dataset.classes:
         parts.append(format_count(len(dataset.classes) - dataset.schema.label_base, "class"))
     if dataset.manifest is not None:
         parts.append(f"schema {dataset.manifest.schema.preset}")
-    text = "   ·   ".join([*parts, f"seed {seed}"])
+    text = "   ·   ".join([*parts, f"seed {spec.seed}"])
     draw.text((_GAP, 56), fitted(text, _TEXT_FONT, width), font=_TEXT_FONT, fill=_DIM)
 
 
@@ -280,24 +276,19 @@ def _tiles(
     return tiles
 
 
-def _draw_transform_header(sheet: Image.Image, dataset: Dataset, spec: SheetSpec, columns: list[Column]) -> None:
+def _draw_titles(sheet: Image.Image, transforms: Sequence[SheetTransform], columns: list[Column]) -> None:
+    """Write above the columns of each transform what it is, and above each of them when it is applied."""
     draw = ImageDraw.Draw(sheet)
-    step = TILE_WIDTH + _ROW_GAP
-    title = fitted(_title(dataset), _TITLE_FONT, TILE_WIDTH)
-    draw.text((_ROW_GAP, 16), title, font=_TITLE_FONT, fill=_BRIGHT)
-    draw.text((_ROW_GAP, 50), f"seed {spec.seed}", font=_TEXT_FONT, fill=_DIM)
-    draw.text((_ROW_GAP, 76), "as stored", font=_TEXT_FONT, fill=_DIM)
-    last = None
+    draw.text((_GAP, _HEADER + 42), "as stored", font=_TEXT_FONT, fill=_DIM)
+    for number, transform in enumerate(transforms):
+        own = [position for position, column in enumerate(columns, 1) if column.transform == number]
+        width = len(own) * (TILE_WIDTH + _GAP) - _GAP
+        for line, text in enumerate(wrapped(repr(transform), _TEXT_FONT, width, 2) if own else ()):
+            draw.text((_left_of(own[0]), _HEADER + 20 * line), text, font=_TEXT_FONT, fill=_BRIGHT)
     for position, column in enumerate(columns):
-        left = _ROW_GAP + (position + 1) * step
-        if column.transform != last:
-            last = column.transform
-            width = sum(other.transform == last for other in columns) * step - _ROW_GAP
-            lines = wrapped(repr(spec.transforms[last]), _TEXT_FONT, width, 2)
-            for line, text in enumerate(lines, 2 - len(lines)):
-                draw.text((left, 24 + 20 * line), text, font=_TEXT_FONT, fill=_BRIGHT)
-        draw.rounded_rectangle((left, 79, left + 12, 91), 3, _color(position))
-        draw.text((left + 20, 76), column.title, font=_TEXT_FONT, fill=_DIM)
+        left, top = _left_of(position + 1), _HEADER + 42
+        draw.rounded_rectangle((left, top + 3, left + 12, top + 15), 3, _color(position))
+        draw.text((left + 20, top), column.title, font=_TEXT_FONT, fill=_DIM)
 
 
 # What a model sees.
@@ -505,19 +496,7 @@ def fitted(text: str, font: Font, width: int) -> str:
 
 
 def wrapped(text: str, font: Font, width: int, lines: int) -> list[str]:
-    """Return ``text`` broken into lines of a width in pixels; words that are too long, such as paths, are cut."""
-    rows: list[str] = []
-    line = ""
-    for word in displayable(text[:1000]).split(" "):
-        if line and font.getlength(f"{line} {word}") <= width:
-            line = f"{line} {word}"
-            continue
-        if line:
-            rows.append(line)
-        line = word
-        while font.getlength(line) > width:
-            cut = next(end for end in range(len(line) - 1, 0, -1) if font.getlength(line[:end]) <= width)
-            rows.append(line[:cut])
-            line = line[cut:]
-    rows.append(line)
-    return rows if len(rows) <= lines else [*rows[: lines - 1], "…"]
+    """Return ``text`` broken into lines of about a width in pixels; words that are too long, such as paths, are cut."""
+    letters = int(width / font.getlength("n"))
+    rows = textwrap.wrap(displayable(text[:1000]), letters, max_lines=lines, placeholder=" …")
+    return [fitted(row, font, width) for row in rows]
