@@ -19,7 +19,7 @@ from stoker.errors import SourceError
 from stoker.sources import SourceOptions, list_source
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from stoker.sources import Source
@@ -82,6 +82,11 @@ def write(root: Path, files: Mapping[str, str | bytes]) -> Path:
     return root
 
 
+def write_lines(path: Path, lines: Iterable[object]) -> Path:
+    write(path.parent, {path.name: "".join(f"{line}\n" for line in lines)})
+    return path
+
+
 def listing(source: object, **options: Any) -> Source:
     return list_source(str(source), SourceOptions(**options))
 
@@ -103,7 +108,7 @@ def refused(source: Path, **options: Any) -> str:
         return check_refused(source, **options)
 
 
-def write_table(path: Path, rows: Sequence[dict[str, Any]] | Mapping[str, Any]) -> Path:
+def write_table(path: Path, rows: Sequence[dict[str, Any]] | Mapping[str, Any], **how: Any) -> Path:
     """Write a table as pandas does."""
     import pandas as pd  # noqa: PLC0415
 
@@ -114,7 +119,7 @@ def write_table(path: Path, rows: Sequence[dict[str, Any]] | Mapping[str, Any]) 
     elif path.suffix == ".parquet":
         frame.to_parquet(path, index=False)
     else:
-        frame.to_csv(path, index=False, sep="\t" if path.suffix == ".tsv" else ",")
+        frame.to_csv(path, index=False, **{"sep": "\t" if path.suffix == ".tsv" else ","} | how)
     return path
 
 

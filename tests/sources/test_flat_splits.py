@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sources.making import check_refused, fill, listed
+from sources.making import check_refused, fill, listed, write_lines
 from stoker.sources import SourceOptions, list_source
 
 LABELS = "imagenet_2012_validation_synset_labels.txt"
@@ -20,11 +20,6 @@ def tree_with(tmp_path: Path, folder: str = "val") -> Path:
     return fill(tmp_path, *(f"{folder}/{name}" for name in NAMES))
 
 
-def write(path: Path, *lines: str) -> Path:
-    path.write_text("\n".join(lines) + "\n")
-    return path
-
-
 def expected(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
     return [(name, wnid) for wnid, name in pairs]
 
@@ -35,7 +30,7 @@ def test_a_flat_folder_takes_labels_by_number_from_a_list_in_the_root_or_beside_
     tmp_path: Path, folder: str, parent: str
 ) -> None:
     root = tree_with(tmp_path / "root", folder)
-    write(root / parent / LABELS, *WNIDS)
+    write_lines(root / parent / LABELS, WNIDS)
     tree = list_source(str(root))
     assert listed(tree, "validation") == expected(EXPECTED)
     assert tree.classes == (b"n00000001", b"n00000002", b"n00000003")
@@ -44,7 +39,7 @@ def test_a_flat_folder_takes_labels_by_number_from_a_list_in_the_root_or_beside_
 
 def test_flat_and_foldered_validation_images_have_one_order_and_one_fingerprint(tmp_path: Path) -> None:
     flat = tree_with(tmp_path / "flat")
-    write(flat / LABELS, *WNIDS)
+    write_lines(flat / LABELS, WNIDS)
     foldered = tree_with(tmp_path / "foldered", "none")
     for wnid, name in EXPECTED:
         (foldered / "val" / wnid).mkdir(parents=True, exist_ok=True)
@@ -57,7 +52,7 @@ def test_flat_and_foldered_validation_images_have_one_order_and_one_fingerprint(
 
 def test_the_list_may_be_given_and_the_folder_may_be_the_source_itself(tmp_path: Path) -> None:
     root = tree_with(tmp_path / "root")
-    given = write(tmp_path / "mine.txt", *WNIDS)
+    given = write_lines(tmp_path / "mine.txt", WNIDS)
     options = SourceOptions(validation_labels=str(given))
     assert listed(list_source(str(root), options), "validation") == expected(EXPECTED)
     alone = list_source(str(root / "val"), options)
@@ -67,7 +62,7 @@ def test_the_list_may_be_given_and_the_folder_may_be_the_source_itself(tmp_path:
 
 def test_without_train_the_labels_are_those_of_the_whole_list(tmp_path: Path) -> None:
     fill(tmp_path, "val/ILSVRC2012_val_00000002.JPEG")
-    write(tmp_path / LABELS, "n03", "n02", "n01")
+    write_lines(tmp_path / LABELS, ["n03", "n02", "n01"])
     tree = list_source(str(tmp_path))
     assert tree.classes == (b"n01", b"n02", b"n03")
     assert tree.table[0].label == 1
@@ -76,9 +71,9 @@ def test_without_train_the_labels_are_those_of_the_whole_list(tmp_path: Path) ->
 def test_kaggles_solution_goes_by_name(tmp_path: Path) -> None:
     root = tree_with(tmp_path)
     lines = [f"{Path(name).stem},{wnid} 85 1 499 272 n00000009 1 1 2 2 " for wnid, name in EXPECTED]
-    write(root / "LOC_val_solution.csv", "ImageId,PredictionString", *reversed(lines))
+    write_lines(root / "LOC_val_solution.csv", ["ImageId,PredictionString", *reversed(lines)])
     assert listed(list_source(str(root)), "validation") == expected(EXPECTED)
-    write(root / "LOC_val_solution.csv", "ImageId,PredictionString", *lines[1:])
+    write_lines(root / "LOC_val_solution.csv", ["ImageId,PredictionString", *lines[1:]])
     check_refused(root, match=f"no label for {EXPECTED[0][1]}")
 
 
@@ -94,13 +89,13 @@ def test_an_image_that_the_list_does_not_reach_is_an_error_that_names_it(
     tmp_path: Path, name: str, message: str
 ) -> None:
     root = fill(tree_with(tmp_path), f"val/{name}")
-    write(root / LABELS, *WNIDS)
+    write_lines(root / LABELS, WNIDS)
     check_refused(root, match=message)
 
 
 def test_a_blank_line_would_shift_all_labels_after_it_and_is_refused(tmp_path: Path) -> None:
     root = tree_with(tmp_path)
-    write(root / LABELS, *WNIDS[:4], "", *WNIDS[4:])
+    write_lines(root / LABELS, [*WNIDS[:4], "", *WNIDS[4:]])
     check_refused(root, match=r"line 5 .* is blank")
     (root / LABELS).write_bytes(("\r\n".join(WNIDS) + "\r\n\r\n\n").encode())  # at the end they are harmless
     assert listed(list_source(str(root)), "validation") == expected(EXPECTED)
@@ -121,6 +116,6 @@ def test_test_images_are_items_without_a_label(tmp_path: Path) -> None:
 
 def test_a_list_that_is_not_needed_is_reported(tmp_path: Path) -> None:
     root = fill(tmp_path / "root", "train/a/1.jpg", "val/a/2.jpg")
-    given = write(tmp_path / "mine.txt", *WNIDS)
+    given = write_lines(tmp_path / "mine.txt", WNIDS)
     tree = list_source(str(root), SourceOptions(validation_labels=str(given)))
     assert any("validation_labels is not used" in warning for warning in tree.warnings)

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import stoker
-from sources.making import fill, refused, split_sizes
+from sources.making import fill, refused, split_sizes, write_table
 from stoker import fields
 from stoker.sources import SourceOptions, list_source
 
@@ -19,12 +19,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stoker.sources import Source
-
-
-def write(path: Path, columns: dict[str, Any], **how: Any) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pd.DataFrame(columns).to_csv(path, index=False, **how)
-    return path
 
 
 def listed(tree: Source) -> dict[str, str | None]:
@@ -71,7 +65,7 @@ def test_encodings_and_separators_are_found(six: Path, encoding: str, separator:
 
 
 def test_a_decimal_comma_is_not_taken_for_two_classes(six: Path) -> None:
-    write(six / "t.csv", {"id": IDS, "score": [f"{at},5" for at in range(6)]}, sep=";")
+    write_table(six / "t.csv", {"id": IDS, "score": [f"{at},5" for at in range(6)]}, sep=";")
     message = (
         "'score' has cells such as '0,5', numbers with a decimal comma or two classes each; write a point in place"
     )
@@ -81,12 +75,12 @@ def test_a_decimal_comma_is_not_taken_for_two_classes(six: Path) -> None:
 
 
 def test_a_table_is_not_among_the_files_that_no_row_names(six: Path) -> None:
-    write(six / "t.tsv", {"id": IDS, "kind": list("abaabb")}, sep="\t")
+    write_table(six / "t.tsv", {"id": IDS, "kind": list("abaabb")}, sep="\t")
     assert "these files" not in " ".join(list_source(str(six)).warnings)
 
 
 def test_another_encoding_is_refused_with_the_line_that_changes_it(six: Path) -> None:
-    path = write(six / "t.csv", {"id": IDS, "kind": ["é", *"baabb"]}, encoding="cp1252")
+    path = write_table(six / "t.csv", {"id": IDS, "kind": ["é", *"baabb"]}, encoding="cp1252")
     message = refused(six, label_column="kind", image_column="id")
     assert "line 2 of" in message
     subprocess.run(message.partition("type: ")[2], shell=True, check=True)
@@ -107,7 +101,7 @@ def test_another_encoding_is_refused_with_the_line_that_changes_it(six: Path) ->
     ],
 )
 def test_labels_that_are_a_field(six: Path, labels: list[Any], options: dict[str, str], field: Any, want: Any) -> None:
-    write(six / "t.csv", {"id": IDS, "target": labels})
+    write_table(six / "t.csv", {"id": IDS, "target": labels})
     tree = list_source(str(six), SourceOptions(**options))
     assert (tree.classes, dict(tree.fields)) == ((), {"target": field})
     first = tree.load(tree.table[0], "train").fields["target"]
@@ -119,27 +113,27 @@ def test_labels_that_are_a_field(six: Path, labels: list[Any], options: dict[str
     ("labels", "options"), [(["x y", "x", "x", "x", "z w", "x"], {}), (["a b", *"abbaa"], {"label_separator": "none"})]
 )
 def test_names_with_blanks_are_names(six: Path, labels: list[str], options: dict[str, str]) -> None:
-    write(six / "t.csv", {"id": IDS, "breed": labels})
+    write_table(six / "t.csv", {"id": IDS, "breed": labels})
     assert [*listed(list_source(str(six), SourceOptions(**options))).values()] == labels
 
 
 def test_columns_of_0_and_1(six: Path) -> None:
     marks = {"x": [1, 0, 0, 1, 0, 0], "y": [0, 1, 1, 0, 1, 1]}
-    write(six / "t.csv", {"id": IDS, **marks})
+    write_table(six / "t.csv", {"id": IDS, **marks})
     assert [*listed(list_source(str(six))).values()] == list("xyyxyy")
     tree = list_source(str(six), SourceOptions(label_separator="none"))
     assert [value["labels"] for value in values(tree)] == [[name] for name in "xyyxyy"]
-    write(six / "t.csv", {"id": IDS, "x": [1, 0, 1, 1, 0, 0], "y": [0, 0, 1, 0, 1, 1]})
+    write_table(six / "t.csv", {"id": IDS, "x": [1, 0, 1, 1, 0, 0], "y": [0, 0, 1, 0, 1, 1]})
     tree = list_source(str(six))
     assert [value["labels"] for value in values(tree)] == [["x"], [], ["x", "y"], ["x"], ["y"], ["y"]]
-    write(six / "t.csv", {"id": IDS, "age": [1, 2, 3, 4, 5, 6], **marks})
+    write_table(six / "t.csv", {"id": IDS, "age": [1, 2, 3, 4, 5, 6], **marks})
     assert list_source(str(six)).fields == {"age": fields.Int()}
     assert "several columns of classes each has 0 and 1, and 'age'" in refused(six, label_column="x,age")
 
 
 def test_later_rows_that_mark_no_class_are_refused(tmp_path: Path) -> None:
     fill(tmp_path, *(f"photos/{number}.jpg" for number in range(1002)))
-    write(tmp_path / "t.csv", {"id": range(1002), "x": [1] * 1001 + [0], "y": 0})
+    write_table(tmp_path / "t.csv", {"id": range(1002), "x": [1] * 1001 + [0], "y": 0})
     message = refused(tmp_path)
     assert re.search(
         r"line 1003 of .*t.csv: of the columns of the classes, none has a 1.*--label-separator ' '", message
@@ -149,16 +143,16 @@ def test_later_rows_that_mark_no_class_are_refused(tmp_path: Path) -> None:
 
 def test_splits_of_a_column_and_of_tables(six: Path) -> None:
     splits = ["train", "val", "train", "test", "Train", "valid"]
-    write(six / "t.csv", {"id": IDS, "kind": list("abaabb"), "subset": splits})
+    write_table(six / "t.csv", {"id": IDS, "kind": list("abaabb"), "subset": splits})
     tree = list_source(str(six))
     assert split_sizes(tree) == {"train": 3, "validation": 2, "test": 1}
     assert (listed(tree), tree.fields) == (AT, {})
-    write(six / "t.csv", {"id": IDS, "kind": list("abaabb"), "mine": splits})
+    write_table(six / "t.csv", {"id": IDS, "kind": list("abaabb"), "mine": splits})
     assert len(list_source(str(six), SourceOptions(label_column="kind", split_column="mine")).splits) == 3
     (six / "t.csv").unlink()
-    write(six / "train.csv", {"id": IDS[:3], "kind": list("aba")})
-    write(six / "val.csv", {"id": IDS[3:5], "kind": list("ab")})
-    write(six / "test.csv", {"id": IDS[5:]})
+    write_table(six / "train.csv", {"id": IDS[:3], "kind": list("aba")})
+    write_table(six / "val.csv", {"id": IDS[3:5], "kind": list("ab")})
+    write_table(six / "test.csv", {"id": IDS[5:]})
     tree = list_source(str(six))
     assert split_sizes(tree) == {"train": 3, "validation": 2, "test": 1}
     assert listed(tree) == AT | {"photos/005.jpg": None}
@@ -166,7 +160,7 @@ def test_splits_of_a_column_and_of_tables(six: Path) -> None:
 
 def test_what_is_not_obvious_is_counted_reported_or_refused(six: Path) -> None:
     fill(six, "photos/X.JPG", "photos/more.png")
-    path = write(six / "t.csv", {"id": [*IDS, "x", "gone"], "kind": list("abaabbab")})
+    path = write_table(six / "t.csv", {"id": [*IDS, "x", "gone"], "kind": list("abaabbab")})
     warnings = list_source(str(six)).warnings
     assert warnings == (
         f"{path}: the images are 'id', in photos/, with .jpg added; the classes are 'kind'",
@@ -181,13 +175,13 @@ def test_what_is_not_obvious_is_counted_reported_or_refused(six: Path) -> None:
 
 
 def test_the_column_of_the_classes_is_told_once(six: Path) -> None:
-    path = write(six / "t.csv", {"id": IDS, "class": list("abaabb")})
+    path = write_table(six / "t.csv", {"id": IDS, "class": list("abaabb")})
     note = f"{path}: the images are 'id', in photos/, with .jpg added; the classes are 'class'"
     assert list_source(str(six)).warnings == (note,)
 
 
 def test_settings_that_fit_no_table_are_refused(six: Path) -> None:
-    path = write(six / "t.csv", {"id": IDS, "kind": list("abaabb"), "n": range(6)})
+    path = write_table(six / "t.csv", {"id": IDS, "kind": list("abaabb"), "n": range(6)})
     assert "several columns may have the classes (kind, n); for example, give --image-column id" in refused(path)
     assert f"{path} has no column 'kin', but 'kind', 'n'" in refused(six, label_column="kin")
     assert f"{path} has no column 'm', but 'kind', 'n'" in refused(six, label_column="kind", columns="m")
@@ -216,14 +210,14 @@ def test_the_same_words_for_parquet_and_coco(tmp_path: Path) -> None:
 
 
 def test_a_dataset_that_was_opened_so_opens_in_other_processes(six: Path) -> None:
-    write(six / "t.csv", {"id": IDS, "kind": list("abaabb"), "n": range(6)})
+    write_table(six / "t.csv", {"id": IDS, "kind": list("abaabb"), "n": range(6)})
     opened = stoker.open(six, label_column=["kind"], image_column="id")
     assert opened.opener().labels.tolist() == opened.labels.tolist() == [0, 1, 0, 0, 1, 1]
 
 
 def test_of_several_tables_the_one_with_the_column_label_has_the_classes(six: Path) -> None:
-    write(six / "labels.csv", {"id": IDS, "label": [*"abaabb"]})
-    write(six / "attributes.csv", {"id": IDS, "colour": [*"rgbrgb"], "size": range(6)})
+    write_table(six / "labels.csv", {"id": IDS, "label": [*"abaabb"]})
+    write_table(six / "attributes.csv", {"id": IDS, "colour": [*"rgbrgb"], "size": range(6)})
     tree = list_source(str(six))
     assert listed(tree) == AT
     assert "not read, though they name the images: attributes.csv" in tree.warnings
@@ -235,7 +229,7 @@ def test_tables_of_splits_belong_together_by_the_other_words_of_their_names(name
     for at, name in enumerate(names):
         for split, half in (("train", halves[at]), ("val", halves[1 - at])):
             columns = {"id": IDS[half], "label": [*"abaabb"][half]}
-            write(six / f"{split}{'_' * bool(name)}{name}.csv", columns)
+            write_table(six / f"{split}{'_' * bool(name)}{name}.csv", columns)
     tree = list_source(str(six))
     assert split_sizes(tree) == {"train": 3, "validation": 3}
     assert listed(tree) == AT

@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import pickle
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 import stoker
-from reference import pictures
-from sources.making import fill
+from sources.making import fill, listing, write_lines
 from stoker.cli.main import main
 from stoker.errors import DatasetNotFoundError, LabelWarning, SourceWarning
-from stoker.sources import Source, SourceOptions, list_source
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,15 +28,6 @@ PART = (
 
 def tree_of(root: Path, *folders: str) -> Path:
     return fill(root, *(f"{folder}/{number}.jpg" for folder in folders for number in range(2)))
-
-
-def listing(root: Path, **options: Any) -> Source:
-    return list_source(str(root), SourceOptions(**options))
-
-
-def write_list(path: Path, *lines: str) -> Path:
-    path.write_text("".join(line + "\n" for line in lines))
-    return path
 
 
 def test_some_of_the_classes_of_imagenet(tmp_path: Path) -> None:
@@ -59,11 +48,11 @@ def test_presets_say_what_such_classes_mean(tmp_path: Path, *, keeps: bool) -> N
 def test_a_list_that_names_just_these_classes_answers_the_question(tmp_path: Path) -> None:
     for name in ("synsets.txt", "wnids.txt"):
         root = tree_of(tmp_path / name / "photos", *OF_IMAGENET)
-        write_list(root / name, *reversed(OF_IMAGENET))
+        write_lines(root / name, reversed(OF_IMAGENET))
         assert listing(root).warnings == ()
         (root / name).rename(root.parent / name)
         assert listing(root).warnings == ()
-        write_list(root.parent / name, *OF_IMAGENET, "n02510455")
+        write_lines(root.parent / name, [*OF_IMAGENET, "n02510455"])
         assert listing(root).warnings == (PART.format(root=root),)
 
 
@@ -71,9 +60,9 @@ def test_such_a_list_beside_the_images_of_a_file_list(tmp_path: Path) -> None:
     tree_of(tmp_path / "photos/train", *OF_IMAGENET)
     images = (f"../photos/train/{name}/0.jpg" for name in OF_IMAGENET)
     (tmp_path / "lists").mkdir()
-    path = write_list(tmp_path / "lists/train.txt", *images)
+    path = write_lines(tmp_path / "lists/train.txt", images)
     assert listing(path).warnings == (PART.format(root=path),)
-    write_list(tmp_path / "photos/synsets.txt", *OF_IMAGENET)
+    write_lines(tmp_path / "photos/synsets.txt", OF_IMAGENET)
     assert listing(path).warnings == ()
 
 
@@ -110,15 +99,8 @@ def test_all_classes_of_imagenet(tmp_path: Path) -> None:
     assert len(names) == 1000
 
 
-def photographs(root: Path, *folders: str) -> Path:
-    for number, folder in enumerate(folders):
-        (root / folder).mkdir(parents=True)
-        (root / folder / f"{number}.jpg").write_bytes(pictures.jpeg(40, 30, number))
-    return root
-
-
 def test_open_warns_once_and_where_it_was_called(tmp_path: Path) -> None:
-    root = photographs(tmp_path / "photos", *OF_IMAGENET)
+    root = tree_of(tmp_path / "photos", *OF_IMAGENET)
     with pytest.warns(LabelWarning, match="has 3 of ImageNet's 1,000 classes") as seen:
         dataset = stoker.open(root)
     assert [warning.filename for warning in seen] == [__file__]
@@ -130,8 +112,8 @@ def test_open_warns_once_and_where_it_was_called(tmp_path: Path) -> None:
 
 
 def test_open_warns_of_what_else_a_listing_has_to_say(tmp_path: Path) -> None:
-    root = photographs(tmp_path / "photos", "cat")
-    (root / "loose.jpg").write_bytes(pictures.jpeg(40, 30, 9))
+    root = tree_of(tmp_path / "photos", "cat")
+    fill(root, "loose.jpg")
     with pytest.warns(SourceWarning, match="1 file in the root outside any class folder") as seen:
         stoker.open(root)
     assert [issubclass(warning.category, LabelWarning) for warning in seen] == [False]
@@ -139,7 +121,7 @@ def test_open_warns_of_what_else_a_listing_has_to_say(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["plan SOURCE", "build SOURCE OUT", "show SOURCE --out SHEET"])
 def test_commands_warn(tmp_path: Path, command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    root = photographs(tmp_path / "photos", *OF_IMAGENET)
+    root = tree_of(tmp_path / "photos", *OF_IMAGENET)
     paths = {"SOURCE": root, "OUT": tmp_path / "out", "SHEET": tmp_path / "sheet.png"}
     assert main([str(paths.get(word, word)) for word in command.split()]) == 0
     printed = capsys.readouterr()
@@ -148,7 +130,7 @@ def test_commands_warn(tmp_path: Path, command: str, capsys: pytest.CaptureFixtu
 
 
 def test_a_build_for_tiny_imagenet_does_not_warn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    root = photographs(tmp_path / "photos", *OF_IMAGENET)
+    root = tree_of(tmp_path / "photos", *OF_IMAGENET)
     assert main(["build", str(root), str(tmp_path / "out"), "--preset", "tiny-imagenet"]) == 0
     assert "warning" not in capsys.readouterr().out
     assert main(["info", str(tmp_path / "out")]) == 0
@@ -162,7 +144,7 @@ def test_a_build_for_tiny_imagenet_does_not_warn(tmp_path: Path, capsys: pytest.
 def test_sources_without_an_image(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "photos/cat").mkdir(parents=True)
     empty = {tmp_path / "photos": "holds class folders but no image in them", tmp_path / "list.txt": "names no image"}
-    write_list(tmp_path / "list.txt", "")
+    write_lines(tmp_path / "list.txt", [""])
     for path, problem in empty.items():
         with pytest.raises(DatasetNotFoundError, match=f"is not a dataset: it {problem}"):
             stoker.open(path)
@@ -172,7 +154,7 @@ def test_sources_without_an_image(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 def test_a_list_that_lacks_a_class_of_its_folders(tmp_path: Path) -> None:
     tree_of(tmp_path / "val", "cat", "dog", "owl")
-    tree = listing(write_list(tmp_path / "list.txt", "val/cat/0.jpg", "val/owl/1.jpg"))
+    tree = listing(write_lines(tmp_path / "list.txt", ["val/cat/0.jpg", "val/owl/1.jpg"]))
     assert tree.table.labels.tolist() == [0, 1]
     assert tree.warnings == tree.label_warnings
     (message,) = tree.warnings
@@ -180,7 +162,7 @@ def test_a_list_that_lacks_a_class_of_its_folders(tmp_path: Path) -> None:
         f"{tmp_path}/list.txt lacks classes whose folders lie beside those of its images: dog; it numbers its own "
         "0 to 1 without them; to number all classes alike in every source give labels='FILE'"
     )
-    write_list(tmp_path / "names.txt", "cat", "dog", "owl")
+    write_lines(tmp_path / "names.txt", ["cat", "dog", "owl"])
     with_all = listing(tmp_path / "list.txt", labels=str(tmp_path / "names.txt"))
     assert with_all.table.labels.tolist() == [0, 2]
     assert with_all.label_warnings == ()
@@ -189,7 +171,7 @@ def test_a_list_that_lacks_a_class_of_its_folders(tmp_path: Path) -> None:
 def test_a_list_that_lacks_a_class_of_another_split(tmp_path: Path) -> None:
     tree_of(tmp_path, "val/cat", "train/cat", "train/dog", "train/emu/images")
     (tmp_path / "lists").mkdir()
-    path = write_list(tmp_path / "lists/val.txt", str(tmp_path / "val/cat/0.jpg"))
+    path = write_lines(tmp_path / "lists/val.txt", [str(tmp_path / "val/cat/0.jpg")])
     (message,) = listing(path).label_warnings
     assert "lie beside those of its images: dog, emu; it numbers its own 0 to 0" in message
 
@@ -204,46 +186,46 @@ def test_a_folder_of_one_split_that_lacks_a_class_of_another(tmp_path: Path) -> 
 
 def test_a_list_of_the_layout_of_tiny_imagenet(tmp_path: Path) -> None:
     tree_of(tmp_path, "train/cat/images", "val/images", "test/images")
-    assert listing(write_list(tmp_path / "list.txt", "train/cat/images/0.jpg")).warnings == ()
+    assert listing(write_lines(tmp_path / "list.txt", ["train/cat/images/0.jpg"])).warnings == ()
 
 
 def test_a_list_for_a_preset_that_numbers_as_imagenet(tmp_path: Path) -> None:
     tree_of(tmp_path, *OF_IMAGENET)
-    path = write_list(tmp_path / "list.txt", f"{OF_IMAGENET[1]}/0.jpg")
+    path = write_lines(tmp_path / "list.txt", [f"{OF_IMAGENET[1]}/0.jpg"])
     assert len(listing(path).label_warnings) == 2
     assert listing(path, imagenet_labels=True).label_warnings == ()
 
 
 def test_lists_that_are_known_together_make_one_numbering(tmp_path: Path) -> None:
     tree_of(tmp_path, "train/cat", "train/dog", "val/dog")
-    write_list(tmp_path / "train.txt", "train/cat/0.jpg", "train/dog/0.jpg")
-    write_list(tmp_path / "val.txt", "val/dog/0.jpg")
+    write_lines(tmp_path / "train.txt", ["train/cat/0.jpg", "train/dog/0.jpg"])
+    write_lines(tmp_path / "val.txt", ["val/dog/0.jpg"])
     lists = {"train_filelist": "train.txt", "test_filelist": "val.txt"}
-    config = write_list(tmp_path / "ilsvrc.json", json.dumps({"data": lists}))
+    config = write_lines(tmp_path / "ilsvrc.json", [json.dumps({"data": lists})])
     tree = listing(config)
     assert (tree.classes, tree.warnings) == ((b"cat", b"dog"), ())
     assert tree.table.take(tree.splits["test"]).labels.tolist() == [1]
-    write_list(tmp_path / "ilsvrc.json", json.dumps({"data": lists | {"num_classes": 3}}))
+    write_lines(tmp_path / "ilsvrc.json", [json.dumps({"data": lists | {"num_classes": 3}})])
     assert listing(config).label_warnings == (f"{config} says num_classes 3, but its lists have 2 classes",)
 
 
 def test_what_lies_beside_classes_and_is_none(tmp_path: Path) -> None:
     tree_of(tmp_path, "cat", ".hidden", "Annotation", "lists")
     fill(tmp_path, "notes/a.txt", "empty/.keep", "deep/er/1.jpg")
-    photographs(tmp_path / "source", "x")
+    tree_of(tmp_path / "source", "x")
     assert main(["build", str(tmp_path / "source"), str(tmp_path / "dataset")]) == 0
-    assert listing(write_list(tmp_path / "list.txt", "cat/0.jpg")).warnings == ()
+    assert listing(write_lines(tmp_path / "list.txt", ["cat/0.jpg"])).warnings == ()
 
 
 def test_folders_that_cannot_be_listed_have_no_classes(tmp_path: Path) -> None:
-    (warning,) = listing(write_list(tmp_path / "list.txt", "/none/cat/0.jpg")).warnings
+    (warning,) = listing(write_lines(tmp_path / "list.txt", ["/none/cat/0.jpg"])).warnings
     assert warning.startswith("images that are missing")
 
 
 def test_a_part_of_the_images_has_the_labels_of_the_whole_list_of_labels(tmp_path: Path) -> None:
     names = [f"ILSVRC2012_val_0000000{number}.JPEG" for number in (1, 2, 3)]
     fill(tmp_path, *(f"val/{name}" for name in names))
-    labels = write_list(tmp_path / "labels.txt", "cat", "dog", "owl")
-    tree = listing(write_list(tmp_path / "list.txt", f"val/{names[2]}"), validation_labels=str(labels))
+    labels = write_lines(tmp_path / "labels.txt", ["cat", "dog", "owl"])
+    tree = listing(write_lines(tmp_path / "list.txt", [f"val/{names[2]}"]), validation_labels=str(labels))
     assert tree.classes == (b"cat", b"dog", b"owl")
     assert tree.table.labels.tolist() == [2]

@@ -55,14 +55,6 @@ KINDS = {
 }
 
 
-def write_images(root: Path, *names: str) -> Path:
-    for number, name in enumerate(names):
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        Image.new("RGB", (8, 6), (number, 2 * number, 255 - number)).save(path)
-    return root
-
-
 NAN = fields.Float.missing
 
 
@@ -87,8 +79,8 @@ def test_columns_become_labels_and_fields(tmp_path: Path, name: str) -> None:
 def test_a_build_stores_what_datasets_reads(tmp_path: Path, name: str) -> None:
     import datasets  # noqa: PLC0415
 
-    write_images(tmp_path / "src/train", *(row["file_name"] for row in ROWS))
-    write_images(tmp_path / "src/test", "9.png")
+    fill(tmp_path / "src/train", *(row["file_name"] for row in ROWS))
+    fill(tmp_path / "src/test", "9.png")
     filled = [{**row, "caption": row["caption"] or "none", "zip": f"D-{row['zip']}"} for row in ROWS]
     write_table(tmp_path / "src/train" / name, filled)
     write_table(tmp_path / "src/test" / name, [{**filled[0], "file_name": "9.png"}])
@@ -198,9 +190,9 @@ def test_long_numbers_that_are_rounded_are_named(tmp_path: Path, name: str) -> N
 
 
 def test_columns_of_paths_are_masks_and_images(tmp_path: Path) -> None:
-    write_images(tmp_path / "train", "images/1.png")
-    Image.new("L", (8, 6), 3).save(tmp_path / "train/1_mask.png")
-    Image.new("L", (8, 6), 200).save(tmp_path / "train/depth 1.png")
+    fill(tmp_path / "train", "images/1.png")
+    Image.new("L", (8, 8), 3).save(tmp_path / "train/1_mask.png")
+    Image.new("L", (8, 8), 200).save(tmp_path / "train/depth 1.png")
     row = {"file_name": "images/1.png", "mask_file_name": "1_mask.png", "depth_file_name": "./depth 1.png"}
     write_table(tmp_path / "train/metadata.csv", [row])
     tree = list_source(str(tmp_path))
@@ -208,8 +200,8 @@ def test_columns_of_paths_are_masks_and_images(tmp_path: Path) -> None:
     assert tree.warnings == ()
     stoker.build(tmp_path, tmp_path / "out", progress=False)
     extra = stoker.open(tmp_path / "out")[0].fields
-    assert np.array_equal(extra["mask"], np.full((6, 8), 3))
-    assert extra["depth"].shape[:2] == (6, 8)
+    assert np.array_equal(extra["mask"], np.full((8, 8), 3))
+    assert extra["depth"].shape[:2] == (8, 8)
 
 
 def test_labels_that_are_all_numbers_are_class_ids(tmp_path: Path) -> None:
@@ -296,8 +288,8 @@ def test_what_no_row_names_is_reported(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore:images that are missing:stoker.errors.SourceWarning")
 def test_rows_without_an_image_or_a_value_are_rejects(tmp_path: Path) -> None:
-    write_images(tmp_path / "src", "1.png", "2.png", "more/.3.png")
-    write_images(tmp_path, "other/4.png")
+    fill(tmp_path / "src", "1.png", "2.png", "more/.3.png")
+    fill(tmp_path, "other/4.png")
     names = [
         "1.png",
         "2.png",

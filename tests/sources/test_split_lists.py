@@ -12,22 +12,16 @@ import pytest
 
 import stoker
 from sources.layouts import pets
-from sources.making import check_refused, fill, split_sizes
+from sources.making import check_refused, fill, split_sizes, write_lines
 from stoker.sources import list_source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
 
     from stoker.sources import Source
 
 NAMES = tuple(f"{number}.jpg" for number in range(12))
 WANTED = {"train": {*NAMES[:8]}, "validation": {*NAMES[8:10]}, "test": {*NAMES[10:]}}
-
-
-def write(path: Path, lines: Iterable[object]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(f"{line}\n" for line in lines))
 
 
 def names_of(tree: Source) -> dict[str, set[str]]:
@@ -39,7 +33,7 @@ def names_of(tree: Source) -> dict[str, set[str]]:
 def lists(root: Path, line: str = "{}", **numbers: range) -> Path:
     """A text of each split, with a line for each number."""
     for name, own in (numbers or {"train": range(8), "val": range(8, 10), "test": range(10, 12)}).items():
-        write(root / f"{name}.txt", [line.replace("{}", str(number)) for number in own])
+        write_lines(root / f"{name}.txt", [line.replace("{}", str(number)) for number in own])
     return root
 
 
@@ -121,7 +115,7 @@ def test_food_101_is_what_torchvision_reads(tmp_path: Path) -> None:
     names = [f"{classes[number % 2]}/{number}" for number in range(12)]
     fill(root, *(f"images/{name}.jpg" for name in names))
     for split, own in (("train", names[:8]), ("test", names[8:])):
-        write(root / f"meta/{split}.txt", own)
+        write_lines(root / f"meta/{split}.txt", own)
         by_class = {each: [name for name in own if name.startswith(each)] for each in classes}
         (root / f"meta/{split}.json").write_text(json.dumps(by_class))
     tree = list_source(str(root / "images"))
@@ -166,8 +160,8 @@ def test_an_image_of_two_splits_and_a_line_of_two_images_are_refused(tmp_path: P
     classes = fill(tmp_path / "classes", *(f"{name}/{number}.jpg" for name in "ab" for number in range(4)))
     lists(classes, train=range(3), test=range(3, 4))
     check_refused(classes, match=r"line 1 of .*train.txt names both a/0.jpg and b/0.jpg; write the path")
-    write(classes / "train.txt", ["a/0.jpg", "b/1"])
-    write(classes / "test.txt", ["b/2.jpg"])
+    write_lines(classes / "train.txt", ["a/0.jpg", "b/1"])
+    write_lines(classes / "test.txt", ["b/2.jpg"])
     tree = list_source(str(classes))
     assert (names_of(tree), tree.classes) == ({"train": {"0.jpg", "1.jpg"}, "test": {"2.jpg"}}, (b"a", b"b"))
     assert tree.table.labels.tolist() == [0, 1, 1]
@@ -196,16 +190,16 @@ def test_lists_that_are_not_used_are_named(tmp_path: Path) -> None:
     message = "not read, as their lines begin with no names of images: train.txt, val.txt, test.txt"
     assert list_source(str(root)).warnings == (f"{message} in {root}",)
     root = masks(tmp_path / "tables")
-    write(root / "train.csv", ["image,mask", "1.jpg,1.png"])
+    write_lines(root / "train.csv", ["image,mask", "1.jpg,1.png"])
     message = "beside images and masks, not used: train.csv; lists of splits are called train.txt, val.txt and test.txt"
     assert list_source(str(root)).warnings == (message,)
 
 
 def test_a_table_beside_lists_has_their_splits(tmp_path: Path) -> None:
     fill(tmp_path, *(f"images_{number // 6:03d}/images/{name}" for number, name in enumerate(NAMES)))  # as NIH has them
-    write(tmp_path / "train_val_list.txt", NAMES[:8])
-    write(tmp_path / "test_list.txt", NAMES[8:])
-    write(
+    write_lines(tmp_path / "train_val_list.txt", NAMES[:8])
+    write_lines(tmp_path / "test_list.txt", NAMES[8:])
+    write_lines(
         tmp_path / "Data_Entry_2017.csv", ["Image Index,label", *(f"{name},{at % 3}" for at, name in enumerate(NAMES))]
     )
     for source in (tmp_path, tmp_path / "Data_Entry_2017.csv"):
@@ -219,7 +213,7 @@ def test_a_table_beside_lists_has_their_splits(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["train_test_split.txt", "train_list.mat", "split_zhou_Pets.json", "setid_train.json"])
 def test_files_that_may_say_splits_are_named(name: str, tmp_path: Path) -> None:
     fill(tmp_path, *(f"images/{kind}/{number}.jpg" for kind in ("cat", "dog") for number in range(2)))
-    write(tmp_path / name, ["1 0", "2 1"])
+    write_lines(tmp_path / name, ["1 0", "2 1"])
     message = f"may say splits, and are not read: {name} in {tmp_path}; write train.txt, val.txt and test.txt, with the"
     warnings = list_source(str(tmp_path / "images")).warnings
     assert warnings == ((f"{message} name of an image on each line",) if "setid" not in name else ())

@@ -7,35 +7,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from PIL import Image
 
 import stoker
 from sources.layouts import darknet
-from sources.making import refused, split_sizes
+from sources.making import fill, refused, split_sizes, write_lines
 from stoker.errors import SourceError
 from stoker.sources import SourceOptions, list_source
 from stoker.sources.tables import table_rows
 from stoker.storage import location
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from stoker.sources import Source
 
 NAMES = [f"{number:06d}.jpg" for number in range(1, 13)]
-
-
-def images(folder: Path, *names: str) -> None:
-    for number, name in enumerate(names):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(np.full((6, 8, 3), 9 * number, np.uint8)).save(folder / name)
-
-
-def write(path: Path, lines: Sequence[str]) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return path
 
 
 def labels(tree: Source, split: str = "train") -> dict[str, int]:
@@ -50,16 +36,18 @@ ATTRIBUTES = ("5_o_Clock_Shadow", "Male", "Smiling")
 @pytest.fixture
 def celeba(tmp_path: Path) -> Path:
     root = tmp_path / "celeba"
-    images(root / "img_align_celeba", *NAMES)
+    fill(root / "img_align_celeba", *NAMES)
     marks = np.random.default_rng(0).choice([-1, 1], (len(NAMES), len(ATTRIBUTES)))
     rows = [f"{name} {' '.join(f'{mark:2d}' for mark in row)}" for name, row in zip(NAMES, marks, strict=True)]
-    write(root / "list_attr_celeba.txt", [str(len(NAMES)), " ".join(ATTRIBUTES) + " ", *rows])
-    write(root / "identity_CelebA.txt", [f"{name} {2880 + at % 5}" for at, name in enumerate(NAMES)])
-    write(root / "list_eval_partition.txt", [f"{name} {at // 8}" for at, name in enumerate(NAMES)])
+    write_lines(root / "list_attr_celeba.txt", [str(len(NAMES)), " ".join(ATTRIBUTES) + " ", *rows])
+    write_lines(root / "identity_CelebA.txt", [f"{name} {2880 + at % 5}" for at, name in enumerate(NAMES)])
+    write_lines(root / "list_eval_partition.txt", [f"{name} {at // 8}" for at, name in enumerate(NAMES)])
     boxes = [f"{name}    95  71 226  313" for name in NAMES]
-    write(root / "list_bbox_celeba.txt", [str(len(NAMES)), "image_id x_1 y_1 width height", *boxes])
+    write_lines(root / "list_bbox_celeba.txt", [str(len(NAMES)), "image_id x_1 y_1 width height", *boxes])
     points = "lefteye_x lefteye_y righteye_x righteye_y"
-    write(root / "list_landmarks_align_celeba.txt", [str(len(NAMES)), points, *(f"{name} 1 2 3 4" for name in NAMES)])
+    write_lines(
+        root / "list_landmarks_align_celeba.txt", [str(len(NAMES)), points, *(f"{name} 1 2 3 4" for name in NAMES)]
+    )
     return root
 
 
@@ -98,13 +86,13 @@ def test_each_text_of_fgvc_aircraft_is_what_torchvision_reads(tmp_path: Path) ->
 
     root = tmp_path / "fgvc-aircraft-2013b/data"
     ids = [f"{1025794 + 37 * at}" for at in range(24)]
-    images(root / "images", *(f"{name}.jpg" for name in ids))
+    fill(root / "images", *(f"{name}.jpg" for name in ids))
     for level, names in (("variant", VARIANTS), ("manufacturer", ("Boeing", "Cessna", "Boeing", "Airbus Industrie"))):
         for at, split in enumerate(("train", "val", "test")):
             lines = [f"{name} {names[number % 4]}" for number, name in enumerate(ids) if number % 3 == at]
-            write(root / f"images_{level}_{split}.txt", lines)
-        write(root / ("variants.txt" if level == "variant" else "manufacturers.txt"), sorted({*names}))
-    write(root / "images_box.txt", [f"{name} 3 144 998 431" for name in ids])
+            write_lines(root / f"images_{level}_{split}.txt", lines)
+        write_lines(root / ("variants.txt" if level == "variant" else "manufacturers.txt"), sorted({*names}))
+    write_lines(root / "images_box.txt", [f"{name} 3 144 998 431" for name in ids])
     assert f"such as {root}/images_manufacturer_train.txt" in refused(root)
     for level in ("variant", "manufacturer"):
         for split in ("train", "val", "test"):
@@ -127,13 +115,13 @@ def test_classes_in_folders_beside_texts_are_those_of_torchvision(tmp_path: Path
     food, dtd = tmp_path / "food-101", tmp_path / "dtd/dtd"
     for root in (food, dtd):
         stems = [f"{name}/{name}_{number}" for name in ("apple_pie", "banded", "braided") for number in range(4)]
-        images(root / "images", *(f"{stem}.jpg" for stem in stems))
+        fill(root / "images", *(f"{stem}.jpg" for stem in stems))
     by_class = {name: [stem for stem in stems if stem.startswith(name)] for name in ("apple_pie", "banded", "braided")}
-    write(food / "meta/train.json", [json.dumps(by_class)])
-    write(food / "meta/train.txt", stems)
-    write(dtd / "imdb/imdb.mat", ["MATLAB"])
-    write(dtd / "labels/train1.txt", [f"{stem}.jpg" for stem in stems])
-    write(dtd / "labels/labels_joint_anno.txt", [f"{stem}.jpg {stem.partition('/')[0]} " for stem in stems])
+    write_lines(food / "meta/train.json", [json.dumps(by_class)])
+    write_lines(food / "meta/train.txt", stems)
+    write_lines(dtd / "imdb/imdb.mat", ["MATLAB"])
+    write_lines(dtd / "labels/train1.txt", [f"{stem}.jpg" for stem in stems])
+    write_lines(dtd / "labels/labels_joint_anno.txt", [f"{stem}.jpg {stem.partition('/')[0]} " for stem in stems])
     for root, known in ((food, Food101(str(tmp_path), "train")), (dtd, DTD(str(tmp_path), "train"))):
         assert f"which may be the data set; give {root}/images; if its folders" in refused(root)
         tree = list_source(str(root / "images"))
@@ -147,9 +135,11 @@ def test_pets_are_what_torchvision_reads_counted_from_1(tmp_path: Path) -> None:
 
     root = tmp_path / "oxford-iiit-pet"
     pets = [f"{name}_{number}" for name in ("Abyssinian", "american_bulldog") for number in range(1, 5)]
-    images(root / "images", *(f"{name}.jpg" for name in pets))
-    images(root / "annotations/trimaps", *(f"{name}.png" for name in pets))
-    write(root / "annotations/trainval.txt", [f"{name} {1 + at // 4} {2 - at // 4} 1" for at, name in enumerate(pets)])
+    fill(root / "images", *(f"{name}.jpg" for name in pets))
+    fill(root / "annotations/trimaps", *(f"{name}.png" for name in pets))
+    write_lines(
+        root / "annotations/trainval.txt", [f"{name} {1 + at // 4} {2 - at // 4} 1" for at, name in enumerate(pets)]
+    )
     known = OxfordIIITPet(str(tmp_path), "trainval")
     text = root / "annotations/trainval.txt"
     assert "give the folder of its images with --image-root" in refused(text)
@@ -165,23 +155,25 @@ def test_captions_are_those_that_torchvision_reads(form: str, tmp_path: Path) ->
     from torchvision.datasets import Flickr30k  # noqa: PLC0415 - beside PyTorch, once the fixture lets it
 
     photos = tmp_path / "flickr/Images"
-    images(photos, "1000092795.jpg", "10002456.jpg")
+    fill(photos, "1000092795.jpg", "10002456.jpg")
     captions = {
         name: [f"A dog , {number} .", "Two dogs .", f"{number} dogs in {name}"]
         for number, name in enumerate(("1000092795.jpg", "10002456.jpg"))
     }
     token = [f"{name}#{at}\t{text}" for name, texts in captions.items() for at, text in enumerate(texts)]
-    write(tmp_path / "results.token", token)
+    write_lines(tmp_path / "results.token", token)
     known = Flickr30k(str(photos), str(tmp_path / "results.token"))
     several = [(name, at, text) for name, texts in captions.items() for at, text in enumerate(texts)]
     several.insert(1, several.pop(-1))  # no order is asked for
     if form == "csv":
-        write(tmp_path / "flickr/captions.txt", ["image,caption", *(f'{name},"{text}"' for name, _, text in several)])
+        write_lines(
+            tmp_path / "flickr/captions.txt", ["image,caption", *(f'{name},"{text}"' for name, _, text in several)]
+        )
     elif form == "bars":
         lines = [f"{name}| {at}|  {text}" for name, at, text in several]
-        write(tmp_path / "flickr/results.csv", ["image_name| comment_number| comment", *lines])
+        write_lines(tmp_path / "flickr/results.csv", ["image_name| comment_number| comment", *lines])
     else:
-        write(tmp_path / "flickr/Flickr8k.token.txt", [f"{name}#{at}\t{text}" for name, at, text in several])
+        write_lines(tmp_path / "flickr/Flickr8k.token.txt", [f"{name}#{at}\t{text}" for name, at, text in several])
     opened = stoker.open(tmp_path / "flickr", "train")
     assert len(opened) == len(known) == 2
     assert opened.classes == ()
@@ -223,23 +215,23 @@ def test_rows_of_a_text(lines: list[str], rows: list[list[str]], encoding: str, 
 
 
 def test_a_line_with_other_columns_is_refused_and_not_lost(tmp_path: Path) -> None:
-    path = write(tmp_path / "t.txt", ["1.jpg 5 6", *("2.jpg 5 6" for _ in range(9000)), "3.jpg 5"])
+    path = write_lines(tmp_path / "t.txt", ["1.jpg 5 6", *("2.jpg 5 6" for _ in range(9000)), "3.jpg 5"])
     with pytest.raises(SourceError, match=f"line 9002 of {path}: it has 2 cells, but there are 3 columns"):
         list(table_rows(location(path)))
     with pytest.raises(SourceError, match="it names the column 'male' twice"):
-        list(table_rows(location(write(path, ["1", "male male", "1.jpg 1 1"]))))
+        list(table_rows(location(write_lines(path, ["1", "male male", "1.jpg 1 1"]))))
 
 
 def test_a_csv_without_a_header_loses_no_row(tmp_path: Path) -> None:
-    images(tmp_path / "photos", *NAMES)
-    write(tmp_path / "labels.csv", [f"{name},{'cat' if at % 2 else 'dog'}" for at, name in enumerate(NAMES)])
+    fill(tmp_path / "photos", *NAMES)
+    write_lines(tmp_path / "labels.csv", [f"{name},{'cat' if at % 2 else 'dog'}" for at, name in enumerate(NAMES)])
     assert labels(list_source(str(tmp_path))) == {name: 1 - at % 2 for at, name in enumerate(NAMES)}
 
 
 def test_lists_of_splits_beside_images(tmp_path: Path) -> None:
-    images(tmp_path / "images", *NAMES)
+    fill(tmp_path / "images", *NAMES)
     for split, part in (("train", NAMES[:8]), ("val", NAMES[8:])):
-        write(tmp_path / f"{split}.txt", [f"images/{name} {int(name[:-4]) % 2}" for name in part])
+        write_lines(tmp_path / f"{split}.txt", [f"images/{name} {int(name[:-4]) % 2}" for name in part])
     tree = list_source(str(tmp_path))
     assert {split: labels(tree, split) for split in tree.splits} == {
         "train": {name: int(name[:-4]) % 2 for name in NAMES[:8]},
@@ -249,16 +241,16 @@ def test_lists_of_splits_beside_images(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("folder", ["", "photographs"])
 def test_a_text_that_names_images_is_not_passed_over(folder: str, tmp_path: Path) -> None:
-    images(tmp_path / folder, *NAMES)
-    write(tmp_path / "notes.txt", [f"no {at}: [{name}] shows a cat" for at, name in enumerate(NAMES)])
+    fill(tmp_path / folder, *NAMES)
+    write_lines(tmp_path / "notes.txt", [f"no {at}: [{name}] shows a cat" for at, name in enumerate(NAMES)])
     assert f"{tmp_path}/notes.txt names the images, and is no table that can be read; write" in refused(tmp_path)
-    write(tmp_path / "notes.txt", ["Photographs of cats", "by Ann"])
+    write_lines(tmp_path / "notes.txt", ["Photographs of cats", "by Ann"])
     assert len(list_source(str(tmp_path)).table) == len(NAMES)
 
 
 def test_files_beside_a_single_class_that_says_nothing_are_named(tmp_path: Path) -> None:
-    images(tmp_path / "jpg", *NAMES)
-    write(tmp_path / "imagelabels.mat", ["MATLAB"])
+    fill(tmp_path / "jpg", *NAMES)
+    write_lines(tmp_path / "imagelabels.mat", ["MATLAB"])
     advice = f"give {tmp_path / 'jpg'}; not read are the files beside them: imagelabels.mat; write boxes as COCO"
     assert advice in list_source(str(tmp_path)).warnings[-1]
 
@@ -290,10 +282,10 @@ def boxes_of(root: Path) -> dict[str, list[tuple[str, float]]]:
     ],
 )
 def test_yolo_beside_images_as_tools_write_it(folder: str, texts: str, names: str, tmp_path: Path) -> None:
-    images(tmp_path, *(f"{folder}{number}.jpg" for number in (1, 2, 3)))
-    write(tmp_path / f"{texts}1.txt", ["1 0.5 0.5 0.25 0.5"])
-    write(tmp_path / f"{texts}2.txt", ["0 0.5 0.5 0.5 0.5", "1 0.25 0.5 0.25 0.5"])
-    write(tmp_path / names, ["cat", "dog"])
+    fill(tmp_path, *(f"{folder}{number}.jpg" for number in (1, 2, 3)))
+    write_lines(tmp_path / f"{texts}1.txt", ["1 0.5 0.5 0.25 0.5"])
+    write_lines(tmp_path / f"{texts}2.txt", ["0 0.5 0.5 0.5 0.5", "1 0.25 0.5 0.25 0.5"])
+    write_lines(tmp_path / names, ["cat", "dog"])
     expected = {"1.jpg": [("dog", 0.375)], "2.jpg": [("cat", 0.25), ("dog", 0.125)], "3.jpg": []}
     assert boxes_of(tmp_path) == expected
     tree = list_source(str(tmp_path))
@@ -328,17 +320,17 @@ def test_what_darknet_cannot_mean_is_refused(line: str, problem: str, tmp_path: 
 
 
 def test_texts_of_boxes_without_names_are_told(tmp_path: Path) -> None:
-    images(tmp_path, "1.jpg", "2.jpg")
-    write(tmp_path / "1.txt", ["0 0.5 0.5 0.25 0.5"])
+    fill(tmp_path, "1.jpg", "2.jpg")
+    write_lines(tmp_path / "1.txt", ["0 0.5 0.5 0.25 0.5"])
     assert f"name the classes in {tmp_path}/classes.txt, one a line" in list_source(str(tmp_path)).warnings[-1]
-    write(tmp_path / "classes.txt", ["cat"])
+    write_lines(tmp_path / "classes.txt", ["cat"])
     assert list_source(str(tmp_path)).boxes
 
 
 @pytest.mark.parametrize("text", ["a photo of a cat", "1 cat", ""])
 def test_other_texts_beside_images_are_no_boxes(text: str, tmp_path: Path) -> None:
-    images(tmp_path, "1.jpg", "2.jpg")
+    fill(tmp_path, "1.jpg", "2.jpg")
     for name in ("1.txt", "2.txt"):
-        write(tmp_path / name, [text])
-    write(tmp_path / "classes.txt", ["cat"])
+        write_lines(tmp_path / name, [text])
+    write_lines(tmp_path / "classes.txt", ["cat"])
     assert not list_source(str(tmp_path)).boxes
