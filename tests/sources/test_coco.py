@@ -7,16 +7,15 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
-from PIL import Image
 from pycocotools.coco import COCO
 
 import stoker
+from sources.coco_files import CATEGORIES, IMAGES, SIZES, check_boxes, paint, write_json
 from sources.making import check_refused, fill
 from stoker import fields
 from stoker.cli.main import main
-from stoker.errors import SourceError, TooManyRejectsError
+from stoker.errors import TooManyRejectsError
 from stoker.format import read_manifest
 from stoker.inspect import dataset_info
 from stoker.sources import list_source, with_objects
@@ -28,16 +27,6 @@ if TYPE_CHECKING:
     from stoker.builder import BuildReport
     from stoker.sources import Source
 
-SIZES = {"b.png": (40, 30), "a.png": (25, 50), "sub/c.png": (64, 64), "empty.png": (10, 10)}
-IMAGES = [
-    {"id": 70 - number, "file_name": name, "width": size[0], "height": size[1]}
-    for number, (name, size) in enumerate(SIZES.items())
-]
-CATEGORIES = [
-    {"id": 90, "name": "toothbrush", "supercategory": "indoor"},
-    {"id": 1, "name": "person"},
-    {"id": 3, "name": "car"},
-]
 BOXES = [
     (69, 3, [1.5, 2.25, 10.1, 20.7]),
     (70, 90, [0, 0, 40, 30]),
@@ -56,63 +45,34 @@ def annotations(**changed: Any) -> dict[str, Any]:
     return {"info": {}, "annotations": [*boxes, crowd], "images": IMAGES, "categories": CATEGORIES} | changed
 
 
-def write(path: Path, document: object) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(document if isinstance(document, str) else json.dumps(document))
-    return path
-
-
-def write_images(folder: Path) -> Path:
-    for number, (name, size) in enumerate(SIZES.items()):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        Image.new("RGB", size, (number, 50, 200)).save(folder / name)
-    return folder
-
-
 def listed(path: Path, document: object) -> Source:
     fill(path, *SIZES)
-    return list_source(str(write(path / "instances_train2017.json", document)))
+    return list_source(str(write_json(path / "instances_train2017.json", document)))
 
 
 def refused(path: Path, document: object) -> str:
-    with pytest.raises(SourceError) as caught:
-        listed(path, document)
-    return str(caught.value)
+    fill(path, *SIZES)
+    return check_refused(write_json(path / "instances_train2017.json", document))
 
 
 @pytest.mark.parametrize("folder", ["val2017", "images/val2017", "images", "annotations"])
 def test_boxes_are_those_of_pycocotools(tmp_path: Path, folder: str) -> None:
-    write_images(tmp_path / folder)
-    path = write(tmp_path / "annotations/instances_val2017.json", annotations())
+    paint(tmp_path / folder)
+    path = write_json(tmp_path / "annotations/instances_val2017.json", annotations())
     with pytest.warns(stoker.errors.SourceWarning, match="1 annotation of crowds"):
         report = stoker.build(path, tmp_path / "out", progress=False)
     assert report.manifest.source.ignored["with iscrowd"] == 1
     dataset = stoker.open(tmp_path / "out", "val")
-    names = [known.name for known in dataset.classes]
-    assert names == ["person", "car", "toothbrush"]
-    theirs = COCO(str(path))
-    classes = {category["id"]: category["name"] for category in theirs.loadCats(theirs.getCatIds())}
-    assert len(dataset) == len(theirs.getImgIds()) == len(SIZES)
-    for index in range(len(dataset)):
-        sample = dataset[index]
-        (image,) = [entry for entry in IMAGES if entry["file_name"].rpartition("/")[2] == sample.source]
-        assert sample.label == -1
-        boxes = [(names[box.label], np.array([box.xmin, box.ymin, box.xmax, box.ymax])) for box in sample.boxes]
-        wanted = theirs.loadAnns(theirs.getAnnIds(imgIds=[image["id"]], iscrowd=False))
-        assert [name for name, _ in boxes] == [classes[annotation["category_id"]] for annotation in wanted]
-        sides = np.array([image["width"], image["height"]] * 2)
-        for (_, corners), annotation in zip(boxes, wanted, strict=True):
-            x, y, width, height = annotation["bbox"]
-            exact = np.clip(np.array([x, y, x + width, y + height]) / sides, 0, 1)
-            assert np.array_equal(corners.astype(np.float32), exact.astype(np.float32))
+    assert [known.name for known in dataset.classes] == ["person", "car", "toothbrush"]
+    check_boxes(dataset, COCO(str(path)))
 
 
 def test_captions_are_fields(tmp_path: Path) -> None:
-    write_images(tmp_path / "train2017")
+    paint(tmp_path / "train2017")
     captions = {70: ["ein Hut, ü日", "a hat"], 69: ["two"], 67: ["nothing"]}
     pairs = [(image, text) for image, texts in captions.items() for text in texts]
     entries = [{"id": number, "image_id": image, "caption": text} for number, (image, text) in enumerate(pairs)]
-    path = write(tmp_path / "annotations/captions_train2017.json", {"images": IMAGES, "annotations": entries})
+    path = write_json(tmp_path / "annotations/captions_train2017.json", {"images": IMAGES, "annotations": entries})
     tree = list_source(str(path))
     assert (tree.fields, tree.classes, tree.boxes) == (
         {"caption": fields.Text(), "captions": fields.Json()},
@@ -124,7 +84,7 @@ def test_captions_are_fields(tmp_path: Path) -> None:
     assert [reject.key for reject in caught.value.report.rejects] == ["sub/c.png"]
     stoker.build(path, tmp_path / "out", progress=False, max_rejects=1)
     dataset = stoker.open(tmp_path / "out", "train")
-    stored = {sample.source: dict(sample.fields) for sample in map(dataset.__getitem__, range(len(dataset)))}
+    stored = {sample.source: dict(sample.fields) for sample in dataset}
     assert stored == {
         IMAGES[70 - image]["file_name"]: {"caption": texts[0], "captions": texts} for image, texts in captions.items()
     }
@@ -133,10 +93,10 @@ def test_captions_are_fields(tmp_path: Path) -> None:
 
 
 def test_images_that_are_not_there_are_rejects_and_others_are_named(tmp_path: Path) -> None:
-    write_images(tmp_path / "train2017")
+    paint(tmp_path / "train2017")
     (tmp_path / "train2017/a.png").unlink()
     fill(tmp_path / "train2017", "more.png")
-    path = write(tmp_path / "annotations/instances_train2017.json", annotations())
+    path = write_json(tmp_path / "annotations/instances_train2017.json", annotations())
     tree = list_source(str(path))
     assert tree.ignored == {"with iscrowd": 1, "not in the COCO file": 1}
     assert any(warning.endswith("does not name these files: more.png") for warning in tree.warnings)
@@ -145,8 +105,8 @@ def test_images_that_are_not_there_are_rejects_and_others_are_named(tmp_path: Pa
 
 
 def test_objects_that_are_cut_out_have_their_classes(tmp_path: Path) -> None:
-    write_images(tmp_path / "train2017")
-    path = write(tmp_path / "annotations/instances_train2017.json", annotations())
+    paint(tmp_path / "train2017")
+    path = write_json(tmp_path / "annotations/instances_train2017.json", annotations())
     assert len(with_objects(list_source(str(path))).table) == len(BOXES) + 1
     with pytest.warns(stoker.errors.SourceWarning):
         report = stoker.build(path, tmp_path / "out", crop_objects=True, max_rejects=9, progress=False)
@@ -258,7 +218,7 @@ def test_what_is_damaged_is_refused(text: str, problem: str, tmp_path: Path) -> 
 
 
 def test_every_folder_that_images_may_lie_in_is_named(tmp_path: Path) -> None:
-    path = write(tmp_path / "annotations/instances_val2017.json", annotations())
+    path = write_json(tmp_path / "annotations/instances_val2017.json", annotations())
     names = ("/val2017", "/images/val2017", "/images", "/annotations", "/annotations/images", "")
     folders = ", ".join(f"{tmp_path}{name}" for name in names)
     check_refused(path, match=re.escape(f"such as b.png, are in none of {folders}; give the folder"))
@@ -266,7 +226,7 @@ def test_every_folder_that_images_may_lie_in_is_named(tmp_path: Path) -> None:
 
 def test_images_may_be_missing_from_the_first_on(tmp_path: Path) -> None:
     images = [{"id": number, "file_name": f"{number}.png", "width": 9, "height": 9} for number in range(30)]
-    path = write(tmp_path / "annotations/instances_val2017.json", annotations(images=images, annotations=[]))
+    path = write_json(tmp_path / "annotations/instances_val2017.json", annotations(images=images, annotations=[]))
     fill(tmp_path, "val2017/29.png")
     sizes = {item.key: item.size_bytes for item in list_source(str(path)).table}
     assert len(sizes) == 30
@@ -276,19 +236,19 @@ def test_images_may_be_missing_from_the_first_on(tmp_path: Path) -> None:
 def test_a_folder_of_coco_is_no_folder_of_classes(tmp_path: Path) -> None:
     root = tmp_path / "coco"
     fill(root, "val2017/b.png", "train2017/1.png")
-    write(root / "annotations/captions_val2017.json", annotations())
-    path = write(root / "annotations/instances_val2017.json", annotations())
+    write_json(root / "annotations/captions_val2017.json", annotations())
+    path = write_json(root / "annotations/instances_val2017.json", annotations())
     assert list(list_source(str(root)).splits) == ["validation"]
-    other = write(root / "annotations/instances_val.json", annotations())
+    other = write_json(root / "annotations/instances_val.json", annotations())
     message = f"several COCO files, which are in no folders of classes; give one file: {root}/annotations/captions_val"
     check_refused(root, match=re.escape(message))
-    write(path, "[]")
+    write_json(path, "[]")
     other.unlink()
     path.with_name("captions_val2017.json").unlink()
     check_refused(root, match="whose names are no classes")
     classes = tmp_path / "classes"
     fill(classes, "train/cat/1.png", "val/cat/2.png")
-    write(classes / "annotations/instances_train.json", annotations())
+    write_json(classes / "annotations/instances_train.json", annotations())
     tree = list_source(str(classes))
     assert tree.classes == (b"cat",)
     assert tree.warnings[0].startswith("COCO files that are not used: annotations/instances_train.json; give one")
@@ -297,7 +257,7 @@ def test_a_folder_of_coco_is_no_folder_of_classes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("folder", "split"), [("train", "train"), ("valid", "validation"), ("test", "test")])
 def test_files_of_roboflow_have_the_split_of_their_folder(tmp_path: Path, folder: str, split: str) -> None:
     fill(tmp_path, f"{folder}/b.png")
-    path = write(tmp_path / folder / "_annotations.coco.json", annotations())
+    path = write_json(tmp_path / folder / "_annotations.coco.json", annotations())
     assert list(list_source(str(path)).splits) == [split]
     assert list(list_source(str(tmp_path)).splits) == [split]
     fill(tmp_path, "more/b.png")
@@ -306,8 +266,8 @@ def test_files_of_roboflow_have_the_split_of_their_folder(tmp_path: Path, folder
 
 @pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")
 def test_boxes_are_counted_by_class(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_images(tmp_path / "val2017")
-    path = write(tmp_path / "annotations/instances_val2017.json", annotations())
+    paint(tmp_path / "val2017")
+    path = write_json(tmp_path / "annotations/instances_val2017.json", annotations())
     theirs = COCO(str(path))
     counts = [len(theirs.getAnnIds(catIds=[category], iscrowd=False)) for category in sorted(theirs.getCatIds())]
     assert counts == [2, 2, 1]
@@ -338,8 +298,8 @@ def test_boxes_are_counted_by_class(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 @pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")
 def test_boxes_of_shards_from_an_earlier_run_are_counted(tmp_path: Path) -> None:
-    write_images(tmp_path / "val2017")
-    path = write(tmp_path / "annotations/instances_val2017.json", annotations())
+    paint(tmp_path / "val2017")
+    path = write_json(tmp_path / "annotations/instances_val2017.json", annotations())
 
     def build(*, stops: bool) -> BuildReport:
         def stop(*, done: int, **_: int) -> None:
@@ -361,13 +321,13 @@ def test_merged_boxes_are_counted_by_their_new_classes(tmp_path: Path) -> None:
         ("a", CATEGORIES),
         ("b", [{"id": 1, "name": "boat"}, {"id": 2, "name": "kite"}, *CATEGORIES[::2]]),
     ):
-        write_images(tmp_path / name / "val2017")
-        path = write(tmp_path / name / "instances_val2017.json", annotations(categories=categories))
+        paint(tmp_path / name / "val2017")
+        path = write_json(tmp_path / name / "instances_val2017.json", annotations(categories=categories))
         path = path.rename(tmp_path / name / "val2017" / path.name)
         stoker.build(path, tmp_path / f"out-{name}", progress=False)
     stoker.merge([tmp_path / "out-a", tmp_path / "out-b"], tmp_path / "all")
     counted = {known.name: known.total for known in dataset_info(tmp_path / "all").box_histogram}
     assert counted == {"person": 2, "car": 4, "toothbrush": 2, "boat": 2, "kite": 0}
     dataset = stoker.open(tmp_path / "all", "val")
-    labels = [dataset.classes[box.label].name for at in range(len(dataset)) for box in dataset[at].boxes]
+    labels = [dataset.classes[box.label].name for sample in dataset for box in sample.boxes]
     assert Counter(labels) == Counter(counted)

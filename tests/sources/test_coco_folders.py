@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from PIL import Image
 from pycocotools.coco import COCO
 
 import stoker
+from sources.coco_files import check_boxes, drawn_masks, paint, write_json
 from sources.making import check_refused, fill, split_sizes
 from stoker.cli.main import main
 from stoker.sources import SourceOptions, list_source, read_listing, write_listing
@@ -46,11 +46,15 @@ LAYOUTS: dict[str, tuple[dict[str, str], str]] = {
 """The file of each folder, and where its images lie."""
 
 
+def first(count: int) -> dict[str, tuple[int, int]]:
+    return dict([*SIZES.items()][:count])
+
+
 def document(count: int, shift: int = 0, categories: list[dict[str, Any]] = CATEGORIES) -> dict[str, Any]:
     """Images with two objects each, and a crowd; those of different splits differ by a shift."""
     images = [
         {"id": 7 - at, "file_name": name, "width": width, "height": height}
-        for at, (name, (width, height)) in enumerate([*SIZES.items()][:count])
+        for at, (name, (width, height)) in enumerate(first(count).items())
     ]
     annotations = [
         {"id": 3 * at + number, "image_id": image["id"], "iscrowd": int(number == 2), "area": 1.0}
@@ -62,60 +66,33 @@ def document(count: int, shift: int = 0, categories: list[dict[str, Any]] = CATE
     return {"images": images, "annotations": annotations, "categories": categories}
 
 
-def write(path: Path, content: object) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(content))
-    return path
-
-
-def paint(folder: Path, count: int, shift: int) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for at, (name, size) in enumerate([*SIZES.items()][:count]):
-        Image.new("RGB", size, (at, shift, 200)).save(folder / name)
-
-
 def make(root: Path, layout: str) -> dict[str, Path]:
     """Write a layout, and return the file of each split."""
     files, folder = LAYOUTS[layout]
     paths = {}
     for shift, ((split, count), (name, file)) in enumerate(zip(SPLITS.items(), files.items(), strict=False)):
-        paint(root / folder.format(name), count, shift)
-        paths[split] = write(root / file, document(count, shift))
+        paint(root / folder.format(name), first(count), shift)
+        paths[split] = write_json(root / file, document(count, shift))
     return paths
 
 
 def roboflow(root: Path, **categories: list[tuple[int, str]]) -> Path:
     """Write Roboflow's layout, with the categories of each split."""
     for shift, (name, pairs) in enumerate(categories.items()):
-        paint(root / name, 2, shift)
+        paint(root / name, first(2), shift)
         own = [{"id": category, "name": text} for category, text in pairs]
-        write(root / name / "_annotations.coco.json", document(2, 0, own))
+        write_json(root / name / "_annotations.coco.json", document(2, 0, own))
     return root
 
 
 def check_split(dataset: stoker.Dataset, path: Path) -> None:
     """Compare labels, boxes and masks with those of ``pycocotools``."""
     theirs, names = COCO(str(path)), [each.name for each in dataset.classes]
-    categories = {category["id"]: category["name"] for category in theirs.loadCats(theirs.getCatIds())}
-    assert len(dataset) == len(theirs.getImgIds()) > 0
-    for at in range(len(dataset)):
-        sample = dataset[at]
-        (image,) = [
-            each
-            for each in theirs.loadImgs(theirs.getImgIds())
-            if each["file_name"] == sample.source.rpartition("/")[2]
-        ]
-        boxes = theirs.loadAnns(theirs.getAnnIds(imgIds=[image["id"]], iscrowd=False))
-        assert [names[box.label] for box in sample.boxes] == [categories[each["category_id"]] for each in boxes]
-        for box, each in zip(sample.boxes, boxes, strict=True):
-            x, y, width, height = each["bbox"]
-            sides = np.array([image["width"], image["height"]] * 2)
-            corners = np.clip(np.array([x, y, x + width, y + height]) / sides, 0, 1)
-            assert np.allclose([box.xmin, box.ymin, box.xmax, box.ymax], corners, atol=1e-6)
-        mask = np.zeros((image["height"], image["width"]), np.int64)
-        drawn = [(each, theirs.annToMask(each)) for each in theirs.imgToAnns[image["id"]]]
-        for each, pixels in sorted(drawn, key=lambda pair: -int(pair[1].sum())):
-            mask[pixels == 1] = names.index(categories[each["category_id"]]) + 1
+    check_boxes(dataset, theirs)
+    numbers = {each["id"]: names.index(each["name"]) + 1 for each in theirs.loadCats(theirs.getCatIds())}
+    masks = drawn_masks(theirs, numbers)
+    for sample in dataset:
+        mask = masks[sample.source.rpartition("/")[2]]
         assert np.array_equal(np.asarray(sample.fields["mask"]), mask)
         assert mask.any()
 
@@ -131,15 +108,15 @@ def test_every_split_is_that_of_pycocotools(tmp_path: Path, layout: str) -> None
         ):
             assert [each.name for each in dataset.classes] == ["person", "dog", "bus"]
             check_split(dataset, path)
-            assert {int(dataset[at].decode()[0, 0, 1]) for at in range(len(dataset))} == {shift}
+            assert {int(sample.decode()[0, 0, 1]) for sample in dataset} == {shift}
 
 
 def test_images_of_all_splits_may_lie_in_one_folder(tmp_path: Path) -> None:
-    paint(tmp_path / "images", 3, 0)
+    paint(tmp_path / "images", first(3), 0)
     train, validation = document(3), document(3)
     train["images"], validation["images"] = train["images"][:2], validation["images"][2:]
-    write(tmp_path / "train_annotations.json", train)
-    write(tmp_path / "val_annotations.json", validation)
+    write_json(tmp_path / "train_annotations.json", train)
+    write_json(tmp_path / "val_annotations.json", validation)
     tree = list_source(str(tmp_path))
     keys = {split: [tree.table[row].key for row in rows] for split, rows in tree.splits.items()}
     assert keys == {"train": ["1.png", "2.png"], "validation": ["3.png"]}
@@ -149,12 +126,12 @@ def test_images_of_all_splits_may_lie_in_one_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize("folder", ["", "annotations/"])
 def test_images_of_lvis_lie_where_their_urls_say(tmp_path: Path, folder: str) -> None:
     for shift, name in enumerate(("train2017", "val2017")):
-        paint(tmp_path / name, 2, shift)
+        paint(tmp_path / name, first(2), shift)
     for name, folders in (("train", ("train2017", "train2017")), ("val", ("train2017", "val2017"))):
         content = document(2)
         for image, part in zip(content["images"], folders, strict=True):
             image["coco_url"] = f"http://images.cocodataset.org/{part}/{image.pop('file_name')}"
-        write(tmp_path / f"{folder}lvis_v1_{name}.json", content)
+        write_json(tmp_path / f"{folder}lvis_v1_{name}.json", content)
     for tree in (list_source(str(tmp_path)), list_source(str(tmp_path / f"{folder}lvis_v1_val.json"))):
         keys = [tree.table[row].key for row in tree.splits["validation"]]
         assert keys == ["train2017/1.png", "val2017/2.png"]
@@ -162,9 +139,9 @@ def test_images_of_lvis_lie_where_their_urls_say(tmp_path: Path, folder: str) ->
 
 
 def test_an_image_of_two_splits_is_told(tmp_path: Path) -> None:
-    paint(tmp_path / "images", 3, 0)
+    paint(tmp_path / "images", first(3), 0)
     train, validation = (
-        write(tmp_path / f"{name}.json", document(count)) for name, count in (("train", 3), ("val", 1))
+        write_json(tmp_path / f"{name}.json", document(count)) for name, count in (("train", 3), ("val", 1))
     )
     tree = list_source(str(tmp_path))
     assert tree.warnings[1] == f"{train} and {validation} name the same images, which are items of each split: 1.png"
@@ -202,7 +179,7 @@ def test_files_that_disagree_on_a_category_are_refused(tmp_path: Path) -> None:
 
 def test_what_is_not_used_is_told(tmp_path: Path) -> None:
     make(tmp_path, "official")
-    write(tmp_path / "annotations/captions_val2017.json", document(2))
+    write_json(tmp_path / "annotations/captions_val2017.json", document(2))
     fill(tmp_path, "more/1.png", "images/test2014/1.png", "train2017/more.png", ".cache/1.png")
     files = " and ".join(f"ROOT/{path}" for path in LAYOUTS["official"][0].values())
     tree = list_source(str(tmp_path))
@@ -223,7 +200,7 @@ def test_a_split_whose_images_are_elsewhere_is_refused(tmp_path: Path) -> None:
 
 def test_images_of_all_splits_lie_in_the_folder_that_is_given(tmp_path: Path) -> None:
     paths = make(tmp_path / "source", "roboflow")
-    paint(tmp_path / "images", 3, 9)
+    paint(tmp_path / "images", first(3), 9)
     tree = list_source(str(tmp_path / "source"), SourceOptions(image_root=str(tmp_path / "images")))
     assert {item.path for item in tree.table} == {b"1.png", b"2.png", b"3.png"}
     assert [boxes.where for boxes in tree.boxes.values()] == [str(path) for path in paths.values()]
@@ -235,7 +212,7 @@ def test_paths_of_another_computer_are_files_of_their_split(tmp_path: Path) -> N
         content = json.loads(path.read_text())
         for image in content["images"]:
             image["file_name"] = "C:\\photos\\" + image["file_name"]
-        write(path, content)
+        write_json(path, content)
     tree = list_source(str(tmp_path))
     assert {item.path for item in tree.table if item.size_bytes} == {
         *(b"train/%d.png" % number for number in (1, 2, 3)),
@@ -248,7 +225,7 @@ def test_a_damaged_segmentation_names_its_file(tmp_path: Path) -> None:
     paths = make(tmp_path / "source", "roboflow")
     content = json.loads(paths["validation"].read_text())
     content["annotations"][0]["segmentation"] = [[5] * 7]
-    write(paths["validation"], content)
+    write_json(paths["validation"], content)
     report = stoker.build(tmp_path / "source", tmp_path / "out", masks=True, max_rejects=1, progress=False)
     assert [(reject.key, str(paths["validation"]) in reject.reason) for reject in report.rejects] == [
         ("valid/1.png", True)
@@ -273,8 +250,8 @@ def test_the_dummy_category_of_roboflow_is_a_class_without_boxes(tmp_path: Path)
     for annotation in content["annotations"]:
         annotation["category_id"] = 1
     for name in ("train", "valid"):
-        paint(tmp_path / name, 1, 0)
-        write(tmp_path / name / "_annotations.coco.json", content)
+        paint(tmp_path / name, first(1), 0)
+        write_json(tmp_path / name / "_annotations.coco.json", content)
     for source in (tmp_path, tmp_path / "valid/_annotations.coco.json"):
         tree = list_source(str(source))
         assert tree.classes == (b"pets", b"cat")
@@ -299,7 +276,7 @@ def test_panoptic_masks_beside_instances_are_not_read_and_alone_refused(has_inst
         for annotation in panoptic["annotations"]:
             annotation["segments_info"] = [{"id": 1, "category_id": 1, "bbox": annotation.pop("bbox")}]
         name = path.name.replace("instances", "panoptic")
-        write(path.with_name(name), panoptic)
+        write_json(path.with_name(name), panoptic)
         fill(root, *(f"annotations/{name[:-5]}/{image['file_name']}" for image in panoptic["images"]))
         if not has_instances:
             path.unlink()
@@ -317,16 +294,16 @@ def test_a_file_beside_its_images_or_their_only_folder_is_read(
 ) -> None:
     """As labelme2coco and Roboflow without splits write it."""
     root = tmp_path / "pets"
-    paint(root / folder, 3, 0)
+    paint(root / folder, first(3), 0)
     content = document(3)
     for image in content["images"]:
         image["file_name"] = (prefix if folder else "") + image["file_name"]
-    write(root / file, content)
+    write_json(root / file, content)
     tree = list_source(str(root))
     assert (tree.classes, len(tree.table)) == ((b"person", b"dog", b"bus"), 3)
     assert [len(tree.load(item, "train").boxes) for item in tree.table] == [2, 2, 2]
     (root / "other").mkdir()
-    paint(root / "other", 1, 9)
+    paint(root / "other", first(1), 9)
     if folder and file.startswith("annotations/"):
         message = f"of COCO's {root / file}, give image_root={str(root / folder)!r}; to read the images alone, give"
         assert f"{message} {root / folder}; if" in check_refused(root)

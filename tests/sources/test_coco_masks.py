@@ -17,6 +17,7 @@ from pycocotools.coco import COCO
 
 import stoker
 from small_cases import each
+from sources.coco_files import CATEGORIES, IMAGES, drawn_masks, paint, write_json
 from stoker import fields
 from stoker.errors import ConfigError, SourceError, SourceWarning, TooManyRejectsError
 from stoker.sources import SourceOptions, list_source
@@ -31,12 +32,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning"),  # of pycocotools' own decode
 ]
 
-SIZES = {"b.png": (40, 30), "a.png": (25, 50), "sub/c.png": (64, 64), "empty.png": (10, 10)}
-IMAGES = [
-    {"id": 70 - number, "file_name": name, "width": size[0], "height": size[1]}
-    for number, (name, size) in enumerate(SIZES.items())
-]
-CATEGORIES = [{"id": 90, "name": "toothbrush"}, {"id": 1, "name": "person"}, {"id": 3, "name": "car"}]
 SQUARE = [[5, 5, 20, 5, 20.5, 21.25, 5, 20]]
 
 
@@ -81,34 +76,17 @@ def document(**changed: Any) -> dict[str, Any]:
 
 
 def write(root: Path, content: dict[str, Any]) -> Path:
-    path = root / "annotations/instances_val2017.json"
-    path.parent.mkdir(exist_ok=True, parents=True)
-    path.write_text(json.dumps(content))
-    for number, (name, size) in enumerate(SIZES.items()):
-        (root / "val2017" / name).parent.mkdir(parents=True, exist_ok=True)
-        Image.new("RGB", size, (number, 50, 200)).save(root / "val2017" / name)
-    return path
+    paint(root / "val2017")
+    return write_json(root / "annotations/instances_val2017.json", content)
 
 
 def wanted_masks(path: Path) -> dict[str, NDArray[Any]]:
-    """Return what pycocotools draws: the objects of an image from many pixels to few."""
     theirs = COCO(str(path))
-    numbers = {category: number for number, category in enumerate(sorted(theirs.getCatIds()), 1)}
-    masks = {}
-    for image in theirs.loadImgs(theirs.getImgIds()):
-        mask = np.zeros((image["height"], image["width"]), np.int64)
-        drawn = [(annotation, theirs.annToMask(annotation)) for annotation in theirs.imgToAnns[image["id"]]]
-        for annotation, pixels in sorted(drawn, key=lambda pair: -int(pair[1].sum())):
-            mask[pixels == 1] = numbers[annotation["category_id"]]
-        masks[image["file_name"].rpartition("/")[2]] = mask
-    return masks
+    return drawn_masks(theirs, {category: number for number, category in enumerate(sorted(theirs.getCatIds()), 1)})
 
 
 def stored_masks(path: Path) -> dict[str, NDArray[Any]]:
-    dataset = stoker.open(path, "val")
-    return {
-        sample.source: np.asarray(sample.fields["mask"]) for sample in map(dataset.__getitem__, range(len(dataset)))
-    }
+    return {sample.source: np.asarray(sample.fields["mask"]) for sample in stoker.open(path, "val")}
 
 
 @pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")
