@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from download import faulty_server as does
-from download.faulty_server import Recorder, running
+from download.faulty_server import Recorder, Transfer, running
 from stoker.download import fetch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from download.faulty_server import FaultyServer
 
@@ -50,3 +51,8 @@ def server(body: bytes) -> Iterator[FaultyServer]:
 @pytest.fixture
 def watcher() -> Recorder:
     return Recorder()
+
+
+@pytest.fixture
+def transfer(tmp_path: Path, server: FaultyServer, watcher: Recorder, body: bytes) -> Transfer:
+    return Transfer(tmp_path, server, watcher, body)

@@ -8,11 +8,13 @@ import time
 from collections import deque
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+import pytest
+
 from servers.web import WebHandler, web_server
-from stoker.download import RemoteDataset, download
+from stoker.download import DownloadError, RemoteDataset, download
 from stoker.download.catalogue import RemoteFile
 
 if TYPE_CHECKING:
@@ -231,3 +233,25 @@ def get(
     """Download files of one dataset."""
     base_urls = (base_urls,) if isinstance(base_urls, str) else base_urls
     return download(RemoteDataset("some", base_urls, files), directory, watcher, account=account, ask=ask)
+
+
+@dataclass
+class Transfer:
+    """Downloads of a.tar from a server to a folder."""
+
+    folder: Path
+    server: FaultyServer
+    watcher: Recorder
+    body: bytes
+
+    def fetch(self, *base_urls: str, with_size: bool = True, **how: Any) -> DownloadReport:
+        """Download it, and check that it is all there."""
+        wanted = remote("a.tar", self.body, with_size=with_size)
+        report = get(self.watcher, self.folder, base_urls or self.server.url, wanted, **how)
+        assert (self.folder / "a.tar").read_bytes() == self.body
+        return report
+
+    def fail(self, message: str | None = None, *base_urls: str, **how: Any) -> DownloadError:
+        with pytest.raises(DownloadError, match=message) as caught:
+            self.fetch(*base_urls, **how)
+        return caught.value

@@ -5,19 +5,15 @@ from __future__ import annotations
 import base64
 import io
 import traceback
-from typing import TYPE_CHECKING
 
 import pytest
 
 from download import faulty_server as does
-from download.faulty_server import FaultyServer, Recorder, get, remote, running
+from download.faulty_server import FaultyServer, Transfer, running
 from small_cases import each
-from stoker.download import Account, DownloadError, parse_base
+from stoker.download import Account, parse_base
 from stoker.download.fetch import origin_of, shown
 from stoker.errors import ConfigError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 KEY = "s3cret-of-ada"
 ACCOUNT = Account("ada", KEY)
@@ -35,87 +31,67 @@ def authorizations(server: FaultyServer) -> list[str | None]:
     return [seen.headers.get("Authorization") for seen in server.seen]
 
 
-def test_the_account_is_sent_when_it_is_wanted_and_not_before(
-    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder
-) -> None:
-    server.always = wants_account
-    server.script.extend([wants_account, does.drop_after(1000)])
-    get(watcher, tmp_path, server.url, remote("a.tar", body), account=ACCOUNT)
-    assert authorizations(server) == [None, HEADER, HEADER]
-    assert (tmp_path / "a.tar").read_bytes() == body
+def test_the_account_is_sent_when_it_is_wanted_and_not_before(transfer: Transfer) -> None:
+    transfer.server.always = wants_account
+    transfer.server.script.extend([wants_account, does.drop_after(1000)])
+    transfer.fetch(account=ACCOUNT)
+    assert authorizations(transfer.server) == [None, HEADER, HEADER]
 
 
-def test_a_server_that_wants_no_account_gets_none(
-    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder
-) -> None:
-    get(watcher, tmp_path, server.url, remote("a.tar", body), account=ACCOUNT)
-    assert authorizations(server) == [None]
+def test_a_server_that_wants_no_account_gets_none(transfer: Transfer) -> None:
+    transfer.fetch(account=ACCOUNT)
+    assert authorizations(transfer.server) == [None]
 
 
-def test_an_account_that_is_refused_at_one_url_is_tried_once_at_the_next(
-    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder
-) -> None:
-    server.always = does.answer(401, WWW_Authenticate="Basic")
-    base_urls = (server.url + "first/", server.url + "second/")
-    with pytest.raises(DownloadError, match=r"HTTP 401.*right user name and access key"):
-        get(watcher, tmp_path, base_urls, remote("a.tar", body), account=ACCOUNT)
-    assert authorizations(server) == [None, HEADER, HEADER]
+def test_an_account_that_is_refused_at_one_url_is_tried_once_at_the_next(transfer: Transfer) -> None:
+    transfer.server.always = does.answer(401, WWW_Authenticate="Basic")
+    base_urls = (transfer.server.url + "first/", transfer.server.url + "second/")
+    transfer.fail(r"HTTP 401.*right user name and access key", *base_urls, account=ACCOUNT)
+    assert authorizations(transfer.server) == [None, HEADER, HEADER]
 
 
 @pytest.mark.parametrize(("status", "asked"), [(401, 1), (403, 0), (404, 0)])
 def test_a_person_is_asked_once_and_only_when_an_account_would_help(
-    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder, status: int, asked: int
+    transfer: Transfer, status: int, asked: int
 ) -> None:
     questions = []
 
     def ask() -> Account:
-        questions.append(len(server.seen))
+        questions.append(len(transfer.server.seen))
         return ACCOUNT
 
-    server.always = does.answer(status, WWW_Authenticate="Basic")
-    base_urls = (server.url + "first/", server.url + "second/")
-    with pytest.raises(DownloadError):
-        get(watcher, tmp_path, base_urls, remote("a.tar", body), ask=ask)
+    transfer.server.always = does.answer(status, WWW_Authenticate="Basic")
+    base_urls = (transfer.server.url + "first/", transfer.server.url + "second/")
+    transfer.fail(None, *base_urls, ask=ask)
     assert len(questions) == asked
 
 
-def test_a_server_that_speaks_another_scheme_does_not_get_the_key(
-    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder
-) -> None:
-    server.always = does.answer(401, WWW_Authenticate='Digest realm="x"')
-    with pytest.raises(DownloadError, match="HTTP 401"):
-        get(watcher, tmp_path, server.url, remote("a.tar", body), account=ACCOUNT)
-    assert authorizations(server) == [None]
+def test_a_server_that_speaks_another_scheme_does_not_get_the_key(transfer: Transfer) -> None:
+    transfer.server.always = does.answer(401, WWW_Authenticate='Digest realm="x"')
+    transfer.fail("HTTP 401", account=ACCOUNT)
+    assert authorizations(transfer.server) == [None]
 
 
-def test_403_gets_an_account_that_is_known_but_asks_no_person(
-    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder
-) -> None:
-    server.always = does.answer(403)
-    with pytest.raises(DownloadError, match="HTTP 403"):
-        get(watcher, tmp_path, server.url, remote("a.tar", body), account=ACCOUNT)
-    assert authorizations(server) == [None, HEADER]
+def test_403_gets_an_account_that_is_known_but_asks_no_person(transfer: Transfer) -> None:
+    transfer.server.always = does.answer(403)
+    transfer.fail("HTTP 403", account=ACCOUNT)
+    assert authorizations(transfer.server) == [None, HEADER]
 
 
-def test_a_redirect_is_followed_and_resumed_through(
-    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder
-) -> None:
+def test_a_redirect_is_followed_and_resumed_through(transfer: Transfer) -> None:
     def redirect_then(to: does.Handler) -> None:
         if to.path.startswith("/moved/"):
-            (does.drop_after(1000) if len(server.seen) == 2 else does.serve)(to)
+            (does.drop_after(1000) if len(transfer.server.seen) == 2 else does.serve)(to)
         else:
             does.answer(302, Location="/moved/a.tar?token=x")(to)
 
-    server.always = redirect_then
-    get(watcher, tmp_path, server.url, remote("a.tar", body))
-    assert (tmp_path / "a.tar").read_bytes() == body
-    assert server.ranges() == [None, None, "bytes=1000-", "bytes=1000-"]
+    transfer.server.always = redirect_then
+    transfer.fetch()
+    assert transfer.server.ranges() == [None, None, "bytes=1000-", "bytes=1000-"]
 
 
-def test_the_account_does_not_follow_a_redirect_to_another_host(
-    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder
-) -> None:
-    with running({"a.tar": body}, "localhost") as other:
+def test_the_account_does_not_follow_a_redirect_to_another_host(transfer: Transfer) -> None:
+    with running({"a.tar": transfer.body}, "localhost") as other:
 
         def redirect(to: does.Handler) -> None:
             if to.headers.get("Authorization") == HEADER:
@@ -123,21 +99,18 @@ def test_the_account_does_not_follow_a_redirect_to_another_host(
             else:
                 wants_account(to)
 
-        server.always = redirect
-        get(watcher, tmp_path, server.url, remote("a.tar", body), account=ACCOUNT)
-        assert authorizations(server) == [None, HEADER]
+        transfer.server.always = redirect
+        transfer.fetch(account=ACCOUNT)
+        assert authorizations(transfer.server) == [None, HEADER]
         assert authorizations(other) == [None]
         assert not any("ada" in str(seen) or KEY in str(seen) for seen in other.seen)
 
 
-def test_another_host_that_wants_the_account_does_not_get_it(
-    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder
-) -> None:
-    with running({"a.tar": body}, "localhost") as other:
-        server.always = does.answer(302, Location=other.url + "a.tar")
+def test_another_host_that_wants_the_account_does_not_get_it(transfer: Transfer) -> None:
+    with running({"a.tar": transfer.body}, "localhost") as other:
+        transfer.server.always = does.answer(302, Location=other.url + "a.tar")
         other.always = does.answer(401, WWW_Authenticate="Basic")
-        with pytest.raises(DownloadError, match="leads to localhost, which requires an account; that is not sent"):
-            get(watcher, tmp_path, server.url, remote("a.tar", body), account=ACCOUNT)
+        transfer.fail("leads to localhost, which requires an account; that is not sent", account=ACCOUNT)
         assert authorizations(other) == [None]
 
 
@@ -152,31 +125,32 @@ def test_another_host_that_wants_the_account_does_not_get_it(
         ("/a.tar", "more than 5 redirects"),
     ],
 )
-def test_a_redirect_that_leads_nowhere_ends(
-    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder, location: str, message: str
-) -> None:
-    server.always = does.answer(301, Location=location)
-    with pytest.raises(DownloadError, match=message):
-        get(watcher, tmp_path, server.url, remote("a.tar", body))
+def test_a_redirect_that_leads_nowhere_ends(transfer: Transfer, location: str, message: str) -> None:
+    transfer.server.always = does.answer(301, Location=location)
+    transfer.fail(message)
 
 
-def test_no_error_shows_the_key_anywhere(tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder) -> None:
-    base_url, account = parse_base(server.url.replace("//", f"//ada:{KEY}@"))
-    server.script.append(wants_account)
+def test_no_error_shows_the_key_anywhere(transfer: Transfer) -> None:
+    base_url, account = parse_base(transfer.server.url.replace("//", f"//ada:{KEY}@"))
+    transfer.server.script.append(wants_account)
     shown_texts = []
     for status in (401, 403, 404, 503, 500, 302, 206, 416, 204):
-        server.always = does.answer(status, WWW_Authenticate="Basic", Location="http://[x", Content_Range="bytes 9-/")
-        with pytest.raises(DownloadError) as caught:
-            get(watcher, tmp_path, base_url, remote("a.tar", body), account=account)
+        transfer.server.always = does.answer(
+            status, WWW_Authenticate="Basic", Location="http://[x", Content_Range="bytes 9-/"
+        )
+        error = transfer.fail(base_url, account=account)
         text = io.StringIO()
-        traceback.print_exception(caught.value, file=text)
-        shown_texts += [text.getvalue(), repr(caught.value), repr(vars(caught.value))]
-    assert HEADER in authorizations(server)  # it was at work
-    everything = "\n".join([*shown_texts, *watcher.notes, repr(account)])
+        traceback.print_exception(error, file=text)
+        shown_texts += [text.getvalue(), repr(error), repr(vars(error))]
+    assert HEADER in authorizations(transfer.server)  # it was at work
+    everything = "\n".join([*shown_texts, *transfer.watcher.notes, repr(account)])
     secrets = (KEY, HEADER.removeprefix("Basic "))
     assert not any(secret in everything for secret in secrets)
     assert not any(
-        secret.encode() in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() for secret in secrets
+        secret.encode() in path.read_bytes()
+        for path in transfer.folder.rglob("*")
+        if path.is_file()
+        for secret in secrets
     )
 
 

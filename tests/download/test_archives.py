@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from download.faulty_server import FaultyServer, Recorder, get, remote
+from download.faulty_server import FaultyServer, Recorder, Transfer, get, remote
 from stoker.download import DownloadError
 from stoker.download.catalogue import DATASETS, RemoteFile, Unpacking
 from stoker.download.run import unpack
@@ -63,39 +63,33 @@ def requests(server: FaultyServer) -> Iterable[str]:
 PHOTOS = (("Images/n1-dog/a.jpg", b"a" * 100), ("Images/n2-cat/b.jpg", b"b" * 200))
 
 
-def test_what_is_there_and_right_is_not_fetched_again(
-    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder
-) -> None:
-    (tmp_path / "a.tar").write_bytes(body)
-    report = get(watcher, tmp_path, server.url, remote("a.tar", body))
-    assert (report.files[0].outcome, report.files[0].fetched_bytes, server.seen) == ("there already", 0, [])
-    assert watcher.steps[-1] == ("a.tar", "checking", len(body), len(body))
+def test_what_is_there_and_right_is_not_fetched_again(transfer: Transfer) -> None:
+    (transfer.folder / "a.tar").write_bytes(transfer.body)
+    report = transfer.fetch()
+    assert (report.files[0].outcome, report.files[0].fetched_bytes, transfer.server.seen) == ("there already", 0, [])
+    assert transfer.watcher.steps[-1] == ("a.tar", "checking", len(transfer.body), len(transfer.body))
 
 
 @pytest.mark.parametrize("keep", [slice(0, -1), slice(1, None)])
 @pytest.mark.parametrize("with_size", [True, False])
 def test_a_damaged_file_is_reported_moved_aside_and_fetched_again(
-    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder, keep: slice, with_size: bool
+    transfer: Transfer, keep: slice, with_size: bool
 ) -> None:
     for run in range(2):
-        (tmp_path / "a.tar").write_bytes(body[keep])
-        report = get(watcher, tmp_path, server.url, remote("a.tar", body, with_size=with_size))
-        aside = tmp_path / ("a.tar.damaged" if run == 0 else "a.tar.damaged-2")
+        (transfer.folder / "a.tar").write_bytes(transfer.body[keep])
+        report = transfer.fetch(with_size=with_size)
+        aside = transfer.folder / ("a.tar.damaged" if run == 0 else "a.tar.damaged-2")
         assert report.files[0].moved_aside == (aside,)
-        assert aside.read_bytes() == body[keep]
-        assert (tmp_path / "a.tar").read_bytes() == body
-    assert sum("is damaged" in note for note in watcher.notes) == 2
-    why = f"it has {len(body) - 1} bytes and should have {len(body)}" if with_size else "its MD5 is"
-    assert all(why in note for note in watcher.notes)
+        assert aside.read_bytes() == transfer.body[keep]
+    assert sum("is damaged" in note for note in transfer.watcher.notes) == 2
+    why = f"it has {len(transfer.body) - 1} bytes and should have {len(transfer.body)}" if with_size else "its MD5 is"
+    assert all(why in note for note in transfer.watcher.notes)
 
 
-def test_bytes_that_are_wrong_and_as_many_are_noticed(
-    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder
-) -> None:
-    (tmp_path / "a.tar").write_bytes(bytes(len(body)))
-    get(watcher, tmp_path, server.url, remote("a.tar", body))
-    assert (tmp_path / "a.tar").read_bytes() == body
-    assert hashlib.md5(bytes(len(body))).hexdigest() in watcher.notes[0]
+def test_bytes_that_are_wrong_and_as_many_are_noticed(transfer: Transfer) -> None:
+    (transfer.folder / "a.tar").write_bytes(bytes(len(transfer.body)))
+    transfer.fetch()
+    assert hashlib.md5(bytes(len(transfer.body))).hexdigest() in transfer.watcher.notes[0]
 
 
 @pytest.mark.parametrize(("name", "make"), [("a.tar", tar_of), ("a.zip", zip_of)])
