@@ -12,13 +12,13 @@ import pytest
 
 from builder.trees import build, contents, settings_for, write_tree
 from servers.rules import Answer, Fault, Flip, Reset, Truncate
-from sources.making import tar_bytes, xml
+from sources.making import tar_bytes, write, xml
 from sources.uploading import copied
 from stoker.builder import ItemConverter
 from stoker.errors import StorageError
 from stoker.format import ImagenetSchema
 from stoker.recipe import Recipe
-from stoker.sources import SourceOptions, list_source
+from stoker.sources import list_source
 from storage.store_folders import store_folder
 
 if TYPE_CHECKING:
@@ -52,6 +52,12 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.fixture
+def url(tree: Path, faulty_s3: FaultProxy, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The same in S3, behind a proxy."""
+    return copied(tree, tree, store_folder("s3", request, monkeypatch, faulty_s3.url))
+
+
 def built(source: str, destination: Path) -> tuple[dict[str, bytes], list[str]]:
     """The files of a dataset without the one that knows times and paths, and the damaged annotations."""
     report = build(settings_for(source, shards=3, max_rejects=2, threads=2), destination)
@@ -72,14 +78,8 @@ def test_a_build_from_a_store_has_the_same_bytes(
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_build_gets_the_same_bytes_over_a_bad_way(
-    fault: str,
-    tree: Path,
-    tmp_path: Path,
-    faulty_s3: FaultProxy,
-    request: pytest.FixtureRequest,
-    monkeypatch: pytest.MonkeyPatch,
+    fault: str, tree: Path, url: str, tmp_path: Path, faulty_s3: FaultProxy
 ) -> None:
-    url = copied(tree, tree, store_folder("s3", request, monkeypatch, faulty_s3.url))
     faulty_s3.faults = FAULTS[fault]()
     from_store = built(url, tmp_path / "there")
     assert faulty_s3.traffic.faults.total() > 5
@@ -91,18 +91,13 @@ def test_a_build_from_a_tar_in_a_store(
     tree: Path, tmp_path: Path, faulty_s3: FaultProxy, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     members = {str(path.relative_to(tree)): path.read_bytes() for path in sorted((tree / "train").rglob("*.JPEG"))}
-    (tmp_path / "photos").mkdir()
-    tar = tmp_path / "photos/photos.tar"
-    tar.write_bytes(tar_bytes(members))
+    tar = write(tmp_path / "photos", {"photos.tar": tar_bytes(members)}) / "photos.tar"
     url = copied(tar, tar.parent, store_folder("s3", request, monkeypatch, faulty_s3.url))
     faulty_s3.faults = [Fault(Answer(503), probability=0.2, seed=1), Fault(Truncate(50), method="GET", count=5)]
     assert built(url, tmp_path / "there") == built(str(tar), tmp_path / "here")
 
 
-def test_images_are_asked_for_many_at_a_time(
-    tree: Path, tmp_path: Path, faulty_s3: FaultProxy, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    url = copied(tree, tree, store_folder("s3", request, monkeypatch, faulty_s3.url))
+def test_images_are_asked_for_many_at_a_time(url: str, tmp_path: Path, faulty_s3: FaultProxy) -> None:
     faulty_s3.latency = 0.2
     faulty_s3.forget()
     built(url, tmp_path / "there")
@@ -113,13 +108,11 @@ def test_images_are_asked_for_many_at_a_time(
 
 
 def test_a_store_that_fails_is_not_an_error_of_an_image(
-    tree: Path, faulty_s3: FaultProxy, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+    url: str, faulty_s3: FaultProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("_SECONDS", "_FIRST_WAIT"):
         monkeypatch.setattr(f"stoker.storage.retrying.{name}", 0.001)
-    source = list_source(
-        copied(tree, tree, store_folder("s3", request, monkeypatch, faulty_s3.url)), SourceOptions(boxes=None)
-    )
+    source = list_source(url)
     faulty_s3.faults = [Fault(Answer(500))]
     item = source.table[0]
     converter = ItemConverter(source, Recipe(), ImagenetSchema())
@@ -133,10 +126,7 @@ def test_a_store_that_fails_is_not_an_error_of_an_image(
             ask()
 
 
-def test_an_interrupt_of_a_plan_does_not_wait_for_a_store_that_is_busy(
-    faulty_s3: FaultProxy, tree: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    url = copied(tree, tree, store_folder("s3", request, monkeypatch, faulty_s3.url))
+def test_an_interrupt_of_a_plan_does_not_wait_for_a_store_that_is_busy(url: str, faulty_s3: FaultProxy) -> None:
     faulty_s3.faults = [Fault(Answer(503), method="GET", path=".JPEG")]
     faulty_s3.forget()
     process = subprocess.Popen([sys.executable, "-m", "stoker.cli.main", "plan", url], stderr=subprocess.PIPE)
