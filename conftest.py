@@ -26,7 +26,7 @@ from stoker.cli.main import main
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
 
-pytest_plugins = ["servers.fixtures"]
+pytest_plugins = ["commands", "servers.fixtures"]
 
 MUST_RUN_ALL = os.environ.get("STOKER_CI") == "1"
 

@@ -11,7 +11,7 @@ import json
 import re
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -24,6 +24,9 @@ from stoker.errors import NewerManifestError
 from stoker.fields import KINDS
 from stoker.format import ListedFile, read_manifest
 from stoker.inspect import verify_dataset
+
+if TYPE_CHECKING:
+    from commands import Cli
 
 DATASETS = Path(__file__).parent / "datasets"
 NAMES = sorted(folder.name for folder in DATASETS.iterdir())
@@ -76,9 +79,8 @@ def test_a_run_that_an_earlier_version_stopped_goes_on_as_it_would_have(name: st
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_verify_finds_nothing(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["verify", str(DATASETS / name / "dataset"), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["problems"] == []
+def test_verify_finds_nothing(name: str, cli: Cli) -> None:
+    assert json.loads(cli("verify", DATASETS / name / "dataset", "--json"))["problems"] == []
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -104,13 +106,12 @@ def copied(tmp_path: Path) -> Path:
     return Path(shutil.copytree(DATASETS / "kept" / "dataset", tmp_path / "dataset"))
 
 
-def test_a_manifest_of_a_newer_format_is_refused(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_manifest_of_a_newer_format_is_refused(copied: Path, cli: Cli) -> None:
     change_manifest(copied, version=3, stoker_version="9.9.9")
     message = r"written by a newer Stoker \(format version 3, this one reads up to 2\): install Stoker >= 9\.9\.9"
     with pytest.raises(NewerManifestError, match=message):
         stoker.open(copied, split="train")
-    assert main(["verify", str(copied)]) == 1
-    assert re.search(message, capsys.readouterr().err)
+    assert re.search(message, cli("verify", copied, code=1))
 
 
 def test_keys_that_a_later_version_added_are_passed_over(copied: Path) -> None:

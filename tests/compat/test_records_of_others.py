@@ -21,7 +21,6 @@ import pytest
 import stoker
 from loader.remote_datasets import copy
 from reference import example, pictures, tfrecord
-from stoker.cli.main import main
 from stoker.errors import ConfigError, DatasetNotFoundError, ExampleError, SourceWarning
 from stoker.format import holds_records
 from stoker.inspect import ForeignInfo, dataset_info
@@ -30,13 +29,10 @@ from storage.store_folders import store_folder
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from commands import Cli
     from stoker.storage import Location
 
 Record = dict[str, tuple[str, list[Any]]]
-
-
-def stoker_does(*words: object) -> int:
-    return main([str(word) for word in words])
 
 
 def framed(records: list[Record]) -> bytes:
@@ -69,68 +65,61 @@ def fake_records(tmp_path: Path) -> Path:
 STORED = Counter(dict.fromkeys(range(10), 2))
 
 
-def test_labels_from_0_survive_everything(
-    fake_records: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_labels_from_0_survive_everything(cli: Cli, fake_records: Path, tmp_path: Path) -> None:
     assert Counter(stoker.open(fake_records).labels.tolist()) == STORED
-    assert stoker_does("verify", fake_records) == 0
-    assert stoker_does("index", fake_records) == 0
-    assert stoker_does("repack", fake_records, tmp_path / "out") == 0
+    for words in (["verify", fake_records], ["index", fake_records], ["repack", fake_records, tmp_path / "out"]):
+        assert "warning" not in cli(*words)
     assert labels_in(tmp_path / "out") == STORED
     manifest = json.loads((tmp_path / "out/manifest.json").read_text())
     assert manifest["splits"]["train"]["class_counts"] == [2] * 10
-    assert stoker_does("repack", fake_records, tmp_path / "tfds", "--preset", "tfds") == 0
+    assert "warning" not in cli("repack", fake_records, tmp_path / "tfds", "--preset", "tfds")
     assert Counter(stoker.open(tmp_path / "tfds").labels.tolist()) == STORED
-    assert "warning" not in capsys.readouterr().out
 
 
 def test_a_label_0_where_classes_count_from_1_is_an_error_with_a_remedy(
-    fake_records: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    fake_records: Path, tmp_path: Path, cli: Cli
 ) -> None:
     words = ["repack", fake_records, tmp_path / "out", "--preset", "imagenet"]
-    assert stoker_does(*words) == 2
-    stderr = capsys.readouterr().err
+    stderr = cli(*words, code=2)
     assert f"{fake_records}/train-00000-of-00004, record 0 at byte 0: label 0 is not a class" in stderr
     assert "--from-label-base 0" in stderr
-    assert stoker_does(*words, "--from-label-base", 0) == 0
+    cli(*words, "--from-label-base", 0)
     assert labels_in(tmp_path / "out") == Counter(dict.fromkeys(range(1, 11), 2))
-    assert stoker_does("repack", fake_records, tmp_path / "other", "--from-label-base", 1) == 2
-    assert stoker_does("verify", fake_records, "--label-base", 1) == 4
-    assert "label 0 is below 1, the number of the first class" in capsys.readouterr().out
+    cli("repack", fake_records, tmp_path / "other", "--from-label-base", 1, code=2)
+    cli("verify", fake_records, "--label-base", 1, code=4)
+    assert "label 0 is below 1, the number of the first class" in cli.out
 
 
-def test_labels_from_1_stay_and_a_warning_names_the_empty_class(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_labels_from_1_stay_and_a_warning_names_the_empty_class(tmp_path: Path, cli: Cli) -> None:
     (tmp_path / "train-00000-of-00001").write_bytes(framed([record(label, label) for label in (1, 2, 3, 3)]))
     stored = Counter({1: 1, 2: 1, 3: 2})
-    assert stoker_does("repack", tmp_path / "train-*", tmp_path / "kept") == 0
-    assert "has the label 0, so class 0 is empty" in capsys.readouterr().out
+    assert "has the label 0, so class 0 is empty" in cli("repack", tmp_path / "train-*", tmp_path / "kept")
     assert labels_in(tmp_path / "kept") == stored
-    assert stoker_does("repack", tmp_path / "train-*", tmp_path / "one", "--from-label-base", 1) == 0
-    assert "warning" not in capsys.readouterr().out
+    assert "warning" not in cli("repack", tmp_path / "train-*", tmp_path / "one", "--from-label-base", 1)
     assert json.loads((tmp_path / "one/manifest.json").read_text())["splits"]["train"]["unlabelled"] == 0
 
 
-def test_a_label_below_minus_1_is_not_taken_for_no_class(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_label_below_minus_1_is_not_taken_for_no_class(tmp_path: Path, cli: Cli) -> None:
     (tmp_path / "train-00000-of-00001").write_bytes(framed([record(1), record(-7, 1)]))
-    assert stoker_does("repack", tmp_path / "train-*", tmp_path / "out") == 2
-    assert re.search(r"train-00000-of-00001, record 1 at byte \d+: label -7 is negative", capsys.readouterr().err)
+    assert re.search(
+        r"train-00000-of-00001, record 1 at byte \d+: label -7 is negative",
+        cli("repack", tmp_path / "train-*", tmp_path / "out", code=2),
+    )
 
 
-def test_records_of_googles_writer_become_the_dataset_of_the_images(photos: Path, tmp_path: Path) -> None:
+def test_records_of_googles_writer_become_the_dataset_of_the_images(cli: Cli, photos: Path, tmp_path: Path) -> None:
     """The preset writes Google's bytes; without manifest and list of classes they could be anybody's."""
     preset = ["--preset", "imagenet", "--shards", 2, "--seed", 3]
-    assert stoker_does("build", photos, tmp_path / "built", *preset) == 0
+    cli("build", photos, tmp_path / "built", *preset)
     (tmp_path / "old").mkdir()
     for path in (tmp_path / "built").glob("*-of-*"):
         shutil.copy(path, tmp_path / "old" / path.name)
-    assert stoker_does("repack", tmp_path / "old", tmp_path / "new", *preset) == 0
+    cli("repack", tmp_path / "old", tmp_path / "new", *preset)
     built, repacked = (json.loads((tmp_path / name / "manifest.json").read_text()) for name in ("built", "new"))
     assert built["dataset_id"] == repacked["dataset_id"]
 
 
-def test_a_list_of_classes_with_a_background_says_that_they_count_from_1(tmp_path: Path) -> None:
+def test_a_list_of_classes_with_a_background_says_that_they_count_from_1(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "train-00000-of-00001").write_bytes(framed([record(label, label) for label in (1, 2)]))
     (tmp_path / "labels.txt").write_text("background\ncat\ndog\n")
     opened = stoker.open(tmp_path)
@@ -141,22 +130,19 @@ def test_a_list_of_classes_with_a_background_says_that_they_count_from_1(tmp_pat
     assert described.layout is not None
     assert described.layout.label_base == 1
     assert opened.labels.tolist() == [1, 2]
-    assert stoker_does("repack", tmp_path / "train-*", tmp_path / "out", "--preset", "tfds") == 0
+    cli("repack", tmp_path / "train-*", tmp_path / "out", "--preset", "tfds")
     assert sorted(stoker.open(tmp_path / "out").labels.tolist()) == [0, 1]
     assert [known.name for known in stoker.open(tmp_path / "out").classes] == ["cat", "dog"]
 
 
-def test_a_list_of_one_split_does_not_move_the_labels_of_another(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_list_of_one_split_does_not_move_the_labels_of_another(tmp_path: Path, cli: Cli) -> None:
     for split in ("train", "val"):
         (tmp_path / "old" / split).mkdir(parents=True)
         (tmp_path / "old" / split / "a.tfrecord").write_bytes(framed([record(1), record(2)]))
     (tmp_path / "old/train/labels.txt").write_text("background\ncat\ndog\n")
     words = ["repack", tmp_path / "old", tmp_path / "new"]
-    assert stoker_does(*words) == 2
-    assert "count from different numbers: train from 1, validation from 0" in capsys.readouterr().err
-    assert stoker_does(*words, "--from-label-base", 1) == 0
+    assert "count from different numbers: train from 1, validation from 0" in cli(*words, code=2)
+    cli(*words, "--from-label-base", 1)
     labels = [sorted(stoker.open(tmp_path / "new", split).labels.tolist()) for split in ("train", "val")]
     assert labels[0] == labels[1]
 
@@ -168,9 +154,7 @@ NAMES = ["flowers-00.tfrec", "a.tfr", "b.record", "c.records", "noextension", "d
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("compression", COMPRESS)
 @pytest.mark.slow
-def test_shards_are_found_by_content(
-    tmp_path: Path, name: str, compression: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_shards_are_found_by_content(tmp_path: Path, name: str, compression: str, cli: Cli) -> None:
     directory = tmp_path / "other"
     directory.mkdir()
     (directory / name).write_bytes(COMPRESS[compression](framed([record(label, label) for label in range(3)])))
@@ -178,10 +162,9 @@ def test_shards_are_found_by_content(
     (directory / "notes.txt").write_text("and words\n")
     for path in (directory / name, directory, directory / "*"):
         assert stoker.open(path).labels.tolist() == [0, 1, 2]
-        assert stoker_does("info", path) == 0
-        assert stoker_does("verify", path) == 0
-        assert "verified 1 shard, 3 records" in capsys.readouterr().out
-    assert stoker_does("repack", directory, tmp_path / "out") == 0
+        cli("info", path)
+        assert "verified 1 shard, 3 records" in cli("verify", path)
+    cli("repack", directory, tmp_path / "out")
     assert labels_in(tmp_path / "out") == Counter(range(3))
 
 
@@ -230,9 +213,7 @@ def test_a_directory_is_listed_and_little_of_it_is_read(tmp_path: Path, monkeypa
 
 
 @pytest.mark.parametrize("command", ["verify", "index"])
-def test_what_is_not_a_shard_is_a_usage_error(
-    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
-) -> None:
+def test_what_is_not_a_shard_is_a_usage_error(dataset: Path, tmp_path: Path, cli: Cli, command: str) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "words").write_text("words\n")
     (tmp_path / "photo").write_bytes(pictures.jpeg(24, 20, 1))
@@ -253,15 +234,12 @@ def test_what_is_not_a_shard_is_a_usage_error(
         tmp_path / "pipe": "it is a pipe or a device; give a TFRecord",
     }
     for path, message in messages.items():
-        assert stoker_does(command, path) == 2, path
-        error = capsys.readouterr().err
+        error = cli(command, path, code=2)
         assert str(path) in error
         assert message in error
 
 
-def test_a_folder_of_tfds_is_not_taken_for_class_folders(
-    fake_records: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_of_tfds_is_not_taken_for_class_folders(fake_records: Path, tmp_path: Path, cli: Cli) -> None:
     inner = tmp_path / "tfds/my/1.0.0"
     inner.parent.mkdir(parents=True)
     fake_records.rename(inner)
@@ -269,12 +247,10 @@ def test_a_folder_of_tfds_is_not_taken_for_class_folders(
         with pytest.raises(DatasetNotFoundError, match=f"the TFRecords are in {inner}, open that"):
             stoker.open(path)
         for words in (["build", path, tmp_path / "out"], ["plan", path], ["repack", path, tmp_path / "out"]):
-            assert stoker_does(*words) == 2
-            assert str(inner) in capsys.readouterr().err
+            assert str(inner) in cli(*words, code=2)
     assert len(stoker.open(inner)) == 20
     for records in (inner, inner / "train-00000-of-00004"):
-        assert stoker_does("build", records, tmp_path / "out") == 2
-        assert f"'stoker repack {records} DESTINATION'" in capsys.readouterr().err
+        assert f"'stoker repack {records} DESTINATION'" in cli("build", records, tmp_path / "out", code=2)
 
 
 def test_a_manifest_of_another_program_hides_no_folder_of_records(fake_records: Path, tmp_path: Path) -> None:
@@ -294,24 +270,22 @@ def test_a_tree_of_images_with_a_stray_shard_is_a_tree_of_images(photos: Path, t
     assert len(stoker.open(tree, "train")) == len(stoker.open(photos, "train")) + 1
 
 
-def test_a_background_in_a_list_does_not_move_one_hot_labels(tmp_path: Path) -> None:
+def test_a_background_in_a_list_does_not_move_one_hot_labels(cli: Cli, tmp_path: Path) -> None:
     pair: Record = {"image": ("bytes", [pictures.jpeg(24, 20, 1)]), "label": ("int64", [1, 0, 0])}
     (tmp_path / "a.tfrecord").write_bytes(framed([pair]))
     (tmp_path / "labels.txt").write_text("background\ncat\ndog\n")
     assert stoker.open(tmp_path).labels.tolist() == [0]
-    assert stoker_does("repack", tmp_path / "a.tfrecord", tmp_path / "out", "--preset", "tfds") == 0
+    cli("repack", tmp_path / "a.tfrecord", tmp_path / "out", "--preset", "tfds")
     assert stoker.open(tmp_path / "out").labels.tolist() == [0]
 
 
 @pytest.mark.parametrize("command", ["info", "repack", "show"])
-def test_a_record_that_is_not_an_example_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
-) -> None:
+def test_a_record_that_is_not_an_example_is_named(tmp_path: Path, cli: Cli, command: str) -> None:
     (tmp_path / "a.tfrecord").write_bytes(framed([record(0)]) + tfrecord.frame(b"hello world"))
     (tmp_path / "b.tfrecord").write_bytes(tfrecord.frame(b"hello world"))
     more = {"info": (), "repack": (tmp_path / "out",), "show": ("--out", tmp_path / "x.png")}[command]
-    assert stoker_does(command, tmp_path / "b.tfrecord", *more) in (1, 2)
-    assert "b.tfrecord, record 0 at byte 0: this is not a tf.train.Example" in capsys.readouterr().err
+    error = cli(command, tmp_path / "b.tfrecord", *more, code=1)
+    assert "b.tfrecord, record 0 at byte 0: this is not a tf.train.Example" in error
     with pytest.raises(ExampleError, match=f"a.tfrecord, record 1 at byte {len(framed([record(0)]))}: this is not"):
         _ = stoker.open(tmp_path / "a.tfrecord")[1]
 
@@ -336,10 +310,10 @@ def test_a_file_that_may_not_be_read_is_an_error_only_among_shards(
         stoker.open(tree)
 
 
-def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_pipe_is_not_waited_for(cli: Cli, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", tmp_path / "p*", tmp_path):
-        assert stoker_does("info", path) == 2
+        cli("info", path, code=2)
 
 
 @pytest.mark.parametrize(
@@ -377,11 +351,10 @@ def odd_keys(tmp_path: Path) -> Path:
     return directory
 
 
-def test_an_index_is_not_written_for_other_keys(odd_keys: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert stoker_does("index", odd_keys, "--image-key", "image", "--label-key", "cls") == 2
-    assert "jpeg (bytes x 1)" in capsys.readouterr().err
+def test_an_index_is_not_written_for_other_keys(odd_keys: Path, cli: Cli) -> None:
+    assert "jpeg (bytes x 1)" in cli("index", odd_keys, "--image-key", "image", "--label-key", "cls", code=2)
     assert not list(odd_keys.rglob("*.idx"))
-    assert stoker_does("index", odd_keys, "--image-key", "jpeg", "--label-key", "cls", "--label-base", "0") == 0
+    cli("index", odd_keys, "--image-key", "jpeg", "--label-key", "cls", "--label-base", "0")
 
 
 def commands(path: object, out: Path) -> dict[str, list[object]]:
@@ -397,36 +370,30 @@ def commands(path: object, out: Path) -> dict[str, list[object]]:
 
 
 @pytest.mark.parametrize("command", ["info", "page", "verify", "show", "bench", "doctor", "repack"])
-def test_every_command_takes_keys_and_says_so(
-    odd_keys: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
-) -> None:
+def test_every_command_takes_keys_and_says_so(odd_keys: Path, tmp_path: Path, cli: Cli, command: str) -> None:
     words = commands(odd_keys, tmp_path)[command]
     if command == "info":
-        assert stoker_does(*words) == 0
-        assert "layout: unknown; give --image-key KEY and --label-key KEY" in capsys.readouterr().out
+        assert "layout: unknown; give --image-key KEY and --label-key KEY" in cli(*words)
     else:
-        assert stoker_does(*words) == 2
-        printed = capsys.readouterr()
+        cli(*words, code=2)
         assert (
             "holds cls (int64 x 1), jpeg (bytes x 1); name the keys of the image and the class with --image-key KEY"
-            in printed.err
+            in cli.err
         )
-        assert "damage" not in printed.out + printed.err
-    assert stoker_does(*words, "--image-key", "jpeg", "--label-key", "cls") == 0
-    assert stoker_does(*words, "--image-key", "jpeg", "--label-key", "class") == 2
-    assert "no 'class'" in capsys.readouterr().err
+        assert "damage" not in cli.out + cli.err
+    cli(*words, "--image-key", "jpeg", "--label-key", "cls")
+    assert "no 'class'" in cli(*words, "--image-key", "jpeg", "--label-key", "class", code=2)
 
 
-def test_keys_without_an_effect_are_refused(
-    dataset: Path, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_keys_without_an_effect_are_refused(dataset: Path, photos: Path, tmp_path: Path, cli: Cli) -> None:
     for path, why in ((dataset, "its manifest.json says"), (photos, "it holds images, not TFRecords")):
         with pytest.raises(ConfigError, match=why):
             stoker.open(path, "train", keys=stoker.RecordKeys(label_base=1))
-        assert stoker_does("show", path, "--out", tmp_path / "a.png", "--image-key", "x") == 2
-        assert f"--image-key has no effect on {path}: {why}" in capsys.readouterr().err
+        assert f"--image-key has no effect on {path}: {why}" in cli(
+            "show", path, "--out", tmp_path / "a.png", "--image-key", "x", code=2
+        )
     for words in (["info"], ["verify"]):
-        assert stoker_does(*words, dataset, "--label-key", "x") == 2
+        cli(*words, dataset, "--label-key", "x", code=2)
 
 
 @pytest.mark.parametrize("more", ["image/breed", None], ids=["something else", "no boxes"])
@@ -472,7 +439,7 @@ def tfds_objects(*labels: int) -> Record:
     [(detection, None), (detection, stoker.RecordKeys("image/encoded")), (tfds_objects, None)],
     ids=["tf", "tf with a key", "tfds"],
 )
-def test_boxes_and_classes_of_objects_are_read_and_kept(tmp_path: Path, record_of: Any, keys: Any) -> None:
+def test_boxes_and_classes_of_objects_are_read_and_kept(cli: Cli, tmp_path: Path, record_of: Any, keys: Any) -> None:
     (tmp_path / "a.tfrecord").write_bytes(framed([record_of(3, 5)]))
     opened = stoker.open(tmp_path, keys=keys)
     image_label = -1 if record_of is detection else 1
@@ -486,27 +453,26 @@ def test_boxes_and_classes_of_objects_are_read_and_kept(tmp_path: Path, record_o
     with stoker.Loader(opened, batch_size=2, transform=stoker.ObjectCrops(8)) as loader:
         assert [len(batch.images) for batch in loader] == [2]
     words = ["--image-key", "image/encoded"] if keys else []
-    assert stoker_does("verify", tmp_path / "a.tfrecord", *words) == 0
-    assert stoker_does("repack", tmp_path / "a.tfrecord", tmp_path / "out", *words) == 0
+    cli("verify", tmp_path / "a.tfrecord", *words)
+    cli("repack", tmp_path / "a.tfrecord", tmp_path / "out", *words)
     path = next(path for path in (tmp_path / "out").glob("train-*") if path.suffix != ".idx")
     kept = example.parse(tfrecord.scan(path.read_bytes())[0].payload)
     assert kept["image/object/bbox/label"][1] == [3, 5]
     assert kept["image/object/bbox/xmin"][1] == [box[0] for box in BOXES]
     assert kept["image/class/label"][1] == [image_label]
-    assert stoker_does("verify", tmp_path / "out") == 0
+    cli("verify", tmp_path / "out")
     if record_of is detection:
         assert [known.name for known in stoker.open(tmp_path / "out").classes][3::2] == ["class 3", "class 5"]
 
 
-def test_crops_of_objects_have_the_classes_of_the_objects(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_crops_of_objects_have_the_classes_of_the_objects(tmp_path: Path, cli: Cli) -> None:
     (tmp_path / "a.tfrecord").write_bytes(framed([detection(5, 3), detection(3, 3)]))
     words = ["repack", tmp_path / "a.tfrecord", tmp_path / "out", "--image-key", "image/encoded"]
-    assert stoker_does(*words, "--crop-objects", "--preset", "tfds") == 0
+    cli(*words, "--crop-objects", "--preset", "tfds")
     assert sorted(stoker.open(tmp_path / "out").labels.tolist()) == [3, 3, 3, 5]
-    assert "left out" not in capsys.readouterr().out
+    assert "left out" not in cli.out
     words[2] = tmp_path / "whole"
-    assert stoker_does(*words, "--preset", "tfds") == 0
-    assert "has no place for boxes, so the 4 of" in capsys.readouterr().out
+    assert "has no place for boxes, so the 4 of" in cli(*words, "--preset", "tfds")
 
 
 @pytest.mark.parametrize(
@@ -521,7 +487,7 @@ def test_crops_of_objects_have_the_classes_of_the_objects(tmp_path: Path, capsys
         ),
     ],
 )
-def test_objects_that_do_not_fit_are_errors(tmp_path: Path, record: Record, message: str) -> None:
+def test_objects_that_do_not_fit_are_errors(cli: Cli, tmp_path: Path, record: Record, message: str) -> None:
     (tmp_path / "a.tfrecord").write_bytes(framed([record]))
     key = next(key for key in record if "image" in key)
     opened = stoker.open(tmp_path, keys=stoker.RecordKeys(key))
@@ -530,7 +496,7 @@ def test_objects_that_do_not_fit_are_errors(tmp_path: Path, record: Record, mess
         list(loader)
     with pytest.raises(ExampleError, match=message):
         _ = opened[0].boxes
-    assert stoker_does("repack", tmp_path / "a.tfrecord", tmp_path / "out", "--image-key", key) == 3
+    cli("repack", tmp_path / "a.tfrecord", tmp_path / "out", "--image-key", key, code=3)
 
 
 def test_images_beside_which_nothing_could_be_a_class_have_none(tmp_path: Path) -> None:
@@ -545,9 +511,8 @@ def test_images_beside_which_nothing_could_be_a_class_have_none(tmp_path: Path) 
         stoker.open(tmp_path)
 
 
-def test_info_of_compressed_shards_does_not_send_to_index(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_info_of_compressed_shards_does_not_send_to_index(tmp_path: Path, cli: Cli) -> None:
     (tmp_path / "a.tfrecord.gz").write_bytes(gzip.compress(framed([record(1)])))
-    assert stoker_does("info", tmp_path) == 0
-    output = capsys.readouterr().out
+    output = cli("info", tmp_path)
     assert "stoker index" not in output
     assert "nothing can index them; 'stoker verify' counts them" in output

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -19,6 +20,9 @@ from stoker.cli import download as command
 from stoker.cli.main import main
 from stoker.download.catalogue import AccountNames, RemoteDataset
 from terminals import at_terminal
+
+if TYPE_CHECKING:
+    from commands import Cli
 
 KEY = "s3cret-of-ada"
 SECRETS = (KEY, base64.b64encode(f"ada:{KEY}".encode()).decode())
@@ -58,21 +62,18 @@ def small(monkeypatch: pytest.MonkeyPatch, server: FaultyServer, body: bytes) ->
     return server
 
 
-def test_the_report_for_a_person(tmp_path: Path, small: FaultyServer, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["download", "imagenet", str(tmp_path / "out")]) == 0
-    shown = capsys.readouterr().out
+def test_the_report_for_a_person(tmp_path: Path, small: FaultyServer, cli: Cli) -> None:
+    shown = cli("download", "imagenet", tmp_path / "out")
     assert f"{tmp_path}/out/a.tar  fetched  600.0 KB  MD5 right" in shown
     assert f"next: stoker plan {tmp_path}/out" in shown
-    assert main(["download", "imagenet", str(tmp_path / "out")]) == 0
-    assert "there already" in capsys.readouterr().out
+    assert "there already" in cli("download", "imagenet", tmp_path / "out")
 
 
-def test_the_report_for_a_program(tmp_path: Path, small: FaultyServer, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_report_for_a_program(tmp_path: Path, small: FaultyServer, cli: Cli) -> None:
     small.script.append(does.drop_after(1000))
     (tmp_path / "a.tar").write_bytes(b"damaged")
-    assert main(["download", "imagenet", str(tmp_path), "--json"]) == 0
-    streams = capsys.readouterr()
-    document = json.loads(streams.out)
+    cli("download", "imagenet", tmp_path, "--json")
+    document = json.loads(cli.out)
     assert document["files"] == [
         {
             "path": str(tmp_path / "a.tar"),
@@ -86,36 +87,34 @@ def test_the_report_for_a_program(tmp_path: Path, small: FaultyServer, capsys: p
     ]
     assert (document["dataset"], document["source"]) == ("imagenet", str(tmp_path))
     assert len(document["notes"]) == 2
-    assert all(note in streams.err for note in document["notes"])
+    assert all(note in cli.err for note in document["notes"])
 
 
 def test_the_environment_has_directory_and_account(
-    tmp_path: Path, small: FaultyServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, small: FaultyServer, monkeypatch: pytest.MonkeyPatch, cli: Cli
 ) -> None:
     small.always = wants_account
     monkeypatch.setenv("IMAGENET_OUT_DIR", str(tmp_path / "out"))
     monkeypatch.setenv("IMAGENET_USERNAME", "ada")
     monkeypatch.setenv("IMAGENET_ACCESS_KEY", KEY)
-    assert main(["download", "imagenet", "--json"]) == 0
+    cli("download", "imagenet", "--json")
+    assert not any(secret in cli.out + cli.err for secret in SECRETS)
     assert (tmp_path / "out/a.tar").read_bytes() == small.files["a.tar"]
     small.always = does.answer(401, WWW_Authenticate="Basic")
     (tmp_path / "out/a.tar").unlink()
-    assert main(["download", "imagenet", "--json"]) == 1
-    streams = capsys.readouterr()
-    assert not any(secret in streams.out + streams.err for secret in SECRETS)
+    cli("download", "imagenet", "--json", code=1)
+    assert not any(secret in cli.out + cli.err for secret in SECRETS)
 
 
-def test_an_account_in_the_url_is_used_and_not_shown(
-    tmp_path: Path, small: FaultyServer, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_account_in_the_url_is_used_and_not_shown(tmp_path: Path, small: FaultyServer, cli: Cli) -> None:
     url = small.url.replace("//", f"//ada:{KEY}@")
-    for behave, code in ((wants_account, 0), (does.answer(404), 1), (does.answer(401, WWW_Authenticate="Basic"), 1)):
+    missing, refusing = does.answer(404), does.answer(401, WWW_Authenticate="Basic")
+    for behave, code in ((wants_account, 0), (missing, 1), (refusing, 1)):
         small.always = behave
         (tmp_path / "a.tar").unlink(missing_ok=True)
-        assert main(["download", "imagenet", str(tmp_path), "--url", url, "--json"]) == code
-    streams = capsys.readouterr()
-    assert "HTTP 404" in streams.err
-    assert not any(secret in streams.out + streams.err for secret in SECRETS)
+        cli("download", "imagenet", tmp_path, "--url", url, "--json", code=code)
+        assert ("HTTP 404" in cli.err) is (behave is missing)
+        assert not any(secret in cli.out + cli.err for secret in SECRETS)
 
 
 @pytest.mark.parametrize(
@@ -127,11 +126,10 @@ def test_an_account_in_the_url_is_used_and_not_shown(
         (["--nix"], "no option --nix"),
     ],
 )
-def test_wrong_words_are_refused(rest: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["download", "tiny-imagenet", *rest]) == 2
-    streams = capsys.readouterr()
-    assert message in streams.err
-    assert KEY not in streams.err
+def test_wrong_words_are_refused(rest: list[str], message: str, cli: Cli) -> None:
+    cli("download", "tiny-imagenet", *rest, code=2)
+    assert message in cli.err
+    assert KEY not in cli.err
 
 
 def test_a_directory_that_is_a_file_is_refused(tmp_path: Path, small: FaultyServer) -> None:
@@ -141,16 +139,13 @@ def test_a_directory_that_is_a_file_is_refused(tmp_path: Path, small: FaultyServ
 
 
 def test_without_a_terminal_no_question_is_asked(
-    tmp_path: Path, small: FaultyServer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, small: FaultyServer, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small.always = wants_account
     with Path(os.devnull).open() as nothing:
         monkeypatch.setattr(sys, "stdin", nothing)
-        assert main(["download", "imagenet", str(tmp_path)]) == 2
-        assert main(["download", "imagenet"]) == 2
-    error = capsys.readouterr().err
-    assert "set IMAGENET_USERNAME and IMAGENET_ACCESS_KEY" in error
-    assert "set IMAGENET_OUT_DIR" in error
+        assert "set IMAGENET_USERNAME and IMAGENET_ACCESS_KEY" in cli("download", "imagenet", tmp_path, code=2)
+        assert "set IMAGENET_OUT_DIR" in cli("download", "imagenet", code=2)
 
 
 @pytest.mark.slow

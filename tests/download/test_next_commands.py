@@ -24,6 +24,7 @@ from stoker.download import DATASETS, DEVKIT
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from commands import Cli
     from download.faulty_server import FaultyServer
 
 VALIDATION = {1: "n01751748", 2: "n09193705", 5: "n03125729"}
@@ -105,14 +106,13 @@ def commands(printed: str) -> list[list[str]]:
 @pytest.mark.parametrize("directory", ["it's here/{}", "."])
 def test_the_printed_commands_build_what_was_fetched(
     tmp_path: Path, served: None, name: str, directory: str,
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+    cli: Cli, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     inner = tmp_path / "inner"
     inner.mkdir()
     monkeypatch.chdir(inner)
-    assert main(["download", name, directory.format(name)]) == 0
-    plan, build, other = commands(capsys.readouterr().out)
-    assert main(plan) == 0
+    plan, build, other = commands(cli("download", name, directory.format(name)))
+    cli(*plan)
     assert main(build) == 0
     keeps = "" if name == "stanford-dogs" else "validation"
     classes = {"imagenet": 4, "tiny-imagenet": 2, "stanford-dogs": 2}[name]
@@ -121,17 +121,13 @@ def test_the_printed_commands_build_what_was_fetched(
     assert not keeps or len(stoker.open(build[2], split=keeps)) == len(VALIDATION if name == "imagenet" else "1")
     assert other[:3] == build
     shutil.rmtree(build[2])
-    assert main(other) == 0
+    cli(*other)
     assert stoker.open(build[2], split="train").schema.preset == DATASETS[name].preset
-    capsys.readouterr()
 
 
-def test_a_downloaded_imagenet_has_googles_numbers_texts_and_boxes(
-    tmp_path: Path, served: None, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["download", "imagenet", str(tmp_path / "in"), "--json"]) == 0
-    words = shlex.split(json.loads(capsys.readouterr().out)["next"][2])
-    assert main(words[1:]) == 0
+def test_a_downloaded_imagenet_has_googles_numbers_texts_and_boxes(tmp_path: Path, served: None, cli: Cli) -> None:
+    words = shlex.split(json.loads(cli("download", "imagenet", tmp_path / "in", "--json"))["next"][2])
+    cli(*words[1:])
     for split, wanted in {"train": TRAIN, "validation": VALIDATION.values()}.items():
         dataset = stoker.open(words[3], split=split)
         stored = {}
@@ -150,36 +146,28 @@ def test_a_downloaded_imagenet_has_googles_numbers_texts_and_boxes(
 
 
 def test_the_devkit_alone_is_fetched_and_the_next_command_is_the_one_that_is_possible(
-    tmp_path: Path, served: None, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, served: None, cli: Cli
 ) -> None:
     root = tmp_path / "in"
-    assert main(["download", "imagenet", str(root), "--devkit"]) == 0
+    (again,) = commands(cli("download", "imagenet", root, "--devkit"))
     assert [path.name for path in root.iterdir()] == [DEVKIT.name]
-    (again,) = commands(capsys.readouterr().out)
     assert again == ["download", "imagenet", str(root)]
-    assert main(again) == 0
+    cli(*again)
     (root / DEVKIT.name).unlink()
-    capsys.readouterr()
-    assert main(["plan", str(root)]) != 0
-    error = capsys.readouterr().err
+    error = cli("plan", root, code=2)
     assert DEVKIT.name in error
-    assert main(shlex.split(error.split("run '", 1)[1].split("' to fetch", 1)[0])[1:]) == 0
-    plan, *_ = commands(capsys.readouterr().out)
-    assert main(plan) == 0
+    plan, *_ = commands(cli(*shlex.split(error.split("run '", 1)[1].split("' to fetch", 1)[0])[1:]))
+    cli(*plan)
 
 
 @pytest.mark.usefixtures("served")
-def test_a_folder_to_which_a_tar_is_still_to_come_is_refused(
-    server: FaultyServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_to_which_a_tar_is_still_to_come_is_refused(server: FaultyServer, tmp_path: Path, cli: Cli) -> None:
     train, server.files["ILSVRC2012_img_train.tar"] = server.files["ILSVRC2012_img_train.tar"], b"damaged"
     words = ["download", "imagenet", str(tmp_path / "in")]
-    assert main(words) == 1
+    cli(*words, code=1)
     assert (tmp_path / "in/ILSVRC2012_img_val.tar").is_file()
-    capsys.readouterr()
-    assert main(["plan", str(tmp_path / "in")]) == 2
-    assert "run 'stoker download' again" in capsys.readouterr().err
+    assert "run 'stoker download' again" in cli("plan", tmp_path / "in", code=2)
     server.files["ILSVRC2012_img_train.tar"] = train
-    assert main(words) == 0
-    assert main(["plan", str(tmp_path / "in")]) == 0
+    cli(*words)
+    cli("plan", tmp_path / "in")
     assert not list((tmp_path / "in").rglob("*.part"))

@@ -12,7 +12,6 @@ from PIL import Image as PillowImage
 from fields.record_source import SHARD, build_records, with_second_record
 from reference import pictures
 from stoker import fields
-from stoker.cli.main import main
 from stoker.inspect import dataset_info, verify_dataset
 from stoker.storage import location
 from written_files import flip_bit
@@ -20,6 +19,7 @@ from written_files import flip_bit
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from commands import Cli
     from stoker.types import Field
 
 FIELDS: dict[str, Field] = {
@@ -109,7 +109,7 @@ def test_what_is_wrong_with_a_field_is_found_with_its_record(
     assert all(len(str(problem)) < 800 for problem in problems)
 
 
-def test_info_shows_fields_and_an_example_of_each(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_info_shows_fields_and_an_example_of_each(dataset: Path, cli: Cli) -> None:
     info = dataset_info(dataset)
     assert not isinstance(info, tuple)
     examples = info.examples  # type: ignore[union-attr]
@@ -122,8 +122,7 @@ def test_info_shows_fields_and_an_example_of_each(dataset: Path, capsys: pytest.
     assert examples["emb"] == "(6,): 0, 0.5, 1, 1.5, ..."
     assert examples["points"] == "(1, 2): 1, 2"
     assert examples["mask"].startswith("png, 24 x 17, ")
-    assert main(["info", str(dataset)]) == 0
-    printed = capsys.readouterr().out
+    printed = cli("info", dataset)
     for line in (
         "emb      array of float32 (6)",
         "kind     label of 2 classes",

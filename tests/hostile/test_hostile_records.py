@@ -19,6 +19,8 @@ from stoker.errors import ConfigError, ExampleError, ImageError, StokerError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from commands import Cli
+
 LABEL, BOX = "image/class/label", "image/object/bbox/"
 
 
@@ -63,9 +65,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", list(BAD))
-def test_a_record_that_cannot_be_used_is_named_by_everything(
-    tmp_path: Path, case: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_record_that_cannot_be_used_is_named_by_everything(tmp_path: Path, case: str, cli: Cli) -> None:
     """``verify`` found nothing wrong with labels that are no numbers, and ``repack`` dropped them in silence."""
     changes, error, problem = BAD[case]
     folder = write(tmp_path / "records", payload(), payload(**changes))
@@ -73,9 +73,9 @@ def test_a_record_that_cannot_be_used_is_named_by_everything(
         read(folder)
     assert "record 1 at byte" in str(caught.value)
     assert str(caught.value).isprintable()
-    assert main(["verify", str(folder)]) == 4
-    assert "record 1 at byte" in capsys.readouterr().out
-    assert main(["repack", str(folder), str(tmp_path / "made")]) == 3
+    cli("verify", folder, code=4)
+    assert "record 1 at byte" in cli.out
+    cli("repack", folder, tmp_path / "made", code=3)
 
 
 @pytest.mark.parametrize("edge", [float("nan"), float("inf"), -float("inf")])
@@ -98,13 +98,13 @@ def test_edges_that_do_not_pair(tmp_path: Path, key: str) -> None:
 
 
 @pytest.mark.parametrize("label", [2**63 - 1, 2**31, 2**22 + 1])
-def test_a_label_that_would_make_millions_of_classes(
-    tmp_path: Path, label: int, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_label_that_would_make_millions_of_classes(tmp_path: Path, label: int, cli: Cli) -> None:
     """Each class up to the largest label got a name, of which there were two thousand millions."""
     folder = write(tmp_path / "records", payload(), payload(**{LABEL: ("int64", [label])}))
-    assert main(["repack", str(folder), str(tmp_path / "made")]) == 2
-    assert re.search(rf"{folder}[^ ]*, record 1 at byte \d+: label {label} is not below", capsys.readouterr().err)
+    assert re.search(
+        rf"{folder}[^ ]*, record 1 at byte \d+: label {label} is not below",
+        cli("repack", folder, tmp_path / "made", code=2),
+    )
 
 
 @pytest.mark.slow

@@ -18,6 +18,8 @@ from stoker.sources.boxes import parse_annotation
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from commands import Cli
+
 
 def jpeg() -> bytes:
     return pictures.encode(Image.new("RGB", (16, 16), "red"))
@@ -75,10 +77,9 @@ def test_no_name_loses_an_image_or_commands_a_terminal(tmp_path: Path, capsys: p
 
 
 @pytest.mark.parametrize("name", ["b\n", "b\t", "b\r", "b\x1b[31m"])
-def test_a_class_that_labels_txt_cannot_hold(tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_class_that_labels_txt_cannot_hold(tmp_path: Path, name: str, cli: Cli) -> None:
     source = put(tmp_path / "source", "a/1.jpg", f"{name}/2.jpg")
-    assert main(["build", str(source), str(tmp_path / "made")]) == 2
-    assert f"the class {name!r} has a control character" in capsys.readouterr().err
+    assert f"the class {name!r} has a control character" in cli("build", source, tmp_path / "made", code=2)
 
 
 def test_links_and_special_files(tmp_path: Path) -> None:
@@ -117,10 +118,9 @@ def test_a_list_that_names_no_image(tmp_path: Path, line: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["\n\n\n", " \n", "\ufeff\n"])
-def test_a_list_of_nothing(tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_list_of_nothing(tmp_path: Path, text: str, cli: Cli) -> None:
     (tmp_path / "list.txt").write_text(text)
-    assert main(["build", str(tmp_path / "list.txt"), str(tmp_path / "made")]) == 2
-    assert "list.txt" in capsys.readouterr().err
+    assert "list.txt" in cli("build", tmp_path / "list.txt", tmp_path / "made", code=2)
 
 
 def declared(encoding: str) -> bytes:

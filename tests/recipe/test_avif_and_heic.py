@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from commands import Cli
+
 WIDTH, HEIGHT = 40, 30
 
 
@@ -119,14 +121,13 @@ def folder(root: Path) -> Path:
     return root
 
 
-def test_a_folder_of_them_is_opened_built_and_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_of_them_is_opened_built_and_read(tmp_path: Path, cli: Cli) -> None:
     source = folder(tmp_path / "src")
     assert len(list_source(str(source)).table) == 4
-    assert main(["plan", str(source)]) == 0
-    planned = capsys.readouterr().out
+    planned = cli("plan", source)
     assert "stored: 2 avif to png, 2 heif to png\n" in planned
     assert "odd file" not in planned
-    assert main(["build", str(source), str(tmp_path / "out")]) == 0
+    cli("build", source, tmp_path / "out")
     by_name = {sample.source: sample.decode() for sample in stoker.open(tmp_path / "out", "train")}
     for path in (source, tmp_path / "out"):
         for batch in stoker.Loader(stoker.open(path), 4, transform=stoker.Resize((HEIGHT, WIDTH))):

@@ -12,13 +12,14 @@ from PIL import Image
 
 import stoker
 from reference import pictures, restart
-from stoker.cli.main import main
 from stoker.errors import ConfigError, ImageError
 from stoker.format import read_manifest
 from stoker.recipe import RawEncode, Recipe, convert, parse_encode, parse_resize
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from commands import Cli
 
 RESTART = Recipe(restart=True)
 
@@ -104,37 +105,27 @@ def test_pixels_have_no_markers() -> None:
         Recipe(encode=parse_encode("jpeg:90"), restart=True)
 
 
-def stoker_does(*words: object) -> int:
-    return main([str(word) for word in words])
-
-
 @pytest.mark.slow
-def test_build_plan_info_and_repack(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_build_plan_info_and_repack(photos: Path, tmp_path: Path, cli: Cli) -> None:
     new, old, again = tmp_path / "new", tmp_path / "old", tmp_path / "again"
-    assert stoker_does("build", photos, new, "--recipe", "restart", "--shards", 2) == 0
-    assert stoker_does("build", photos, old, "--shards", 2) == 0
-    assert stoker_does("repack", old, again, "--recipe", "restart", "--shards", 2) == 0
+    cli("build", photos, new, "--recipe", "restart", "--shards", 2)
+    cli("build", photos, old, "--shards", 2)
+    cli("repack", old, again, "--recipe", "restart", "--shards", 2)
     for before, *after in zip(*(stoker.open(path, "train") for path in (old, new, again)), strict=True):
         for sample in after:
             assert before.encoded[:3] != b"\xff\xd8\xff" or restart.declared_interval(sample.encoded) > 0
             assert (before.decode() == sample.decode()).all()
             assert (before.label, before.source) == (sample.label, sample.source)
-    capsys.readouterr()
     assert read_manifest(new).formats == {"jpeg": {"kept": 48}, "png": {"encoded": 1, "kept": 1}}
-    assert stoker_does("info", new) == 0
-    assert "recipe: kind restart" in capsys.readouterr().out
-    assert stoker_does("plan", photos, "--recipe", "restart") == 0
-    assert "recipe restart: about" in capsys.readouterr().out
-    assert stoker_does("plan", photos, "--recipe", "restart", "--resize", "short:40", "--json") == 0
-    recipe = json.loads(capsys.readouterr().out)["recipe"]
+    assert "recipe: kind restart" in cli("info", new)
+    assert "recipe restart: about" in cli("plan", photos, "--recipe", "restart")
+    recipe = json.loads(cli("plan", photos, "--recipe", "restart", "--resize", "short:40", "--json"))["recipe"]
     assert (recipe["resize"], recipe["restart"]) == ("short:40", True)
-    assert stoker_does("verify", new) == 0
+    cli("verify", new)
 
 
 @pytest.mark.parametrize(("rows", "others"), [(["photos"], ""), (["photos", "drawn"], ", 1 png kept")])
-def test_a_transcoded_jpeg_is_not_called_kept(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], rows: list[str], others: str
-) -> None:
+def test_a_transcoded_jpeg_is_not_called_kept(tmp_path: Path, cli: Cli, rows: list[str], others: str) -> None:
     data = {"photos": ["one.jpg", "two.jpg"], "drawn": ["three.png"]}
     for row in rows:
         (tmp_path / "src" / row).mkdir(parents=True)
@@ -142,16 +133,15 @@ def test_a_transcoded_jpeg_is_not_called_kept(
             picture = pictures.jpeg(40, 30, format="PNG" if name.endswith("png") else "JPEG")
             (tmp_path / "src" / row / name).write_bytes(picture)
     line = f"stored: 2 jpeg transcoded without loss{others}\n"
-    assert stoker_does("plan", tmp_path / "src", "--recipe", "restart") == 0
-    assert line in capsys.readouterr().out
-    assert stoker_does("build", tmp_path / "src", tmp_path / "new", "--recipe", "restart") == 0
-    assert line in capsys.readouterr().out
-    assert stoker_does("info", tmp_path / "new") == 0
-    assert line in capsys.readouterr().out
+    assert line in cli("plan", tmp_path / "src", "--recipe", "restart")
+    assert line in cli("build", tmp_path / "src", tmp_path / "new", "--recipe", "restart")
+    assert line in cli("info", tmp_path / "new")
 
 
-def test_words_that_do_not_fit(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert stoker_does("build", photos, tmp_path / "a", "--recipe", "restart", "--encode", "jpeg:90") == 2
-    assert "give --resize too" in capsys.readouterr().err
-    assert stoker_does("build", photos, tmp_path / "a", "--recipe", "restart", "--preset", "dlbs") == 2
-    assert "--recipe restart needs JPEG" in capsys.readouterr().err
+def test_words_that_do_not_fit(photos: Path, tmp_path: Path, cli: Cli) -> None:
+    assert "give --resize too" in cli(
+        "build", photos, tmp_path / "a", "--recipe", "restart", "--encode", "jpeg:90", code=2
+    )
+    assert "--recipe restart needs JPEG" in cli(
+        "build", photos, tmp_path / "a", "--recipe", "restart", "--preset", "dlbs", code=2
+    )

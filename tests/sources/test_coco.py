@@ -14,7 +14,6 @@ import stoker
 from sources.coco_files import CATEGORIES, IMAGES, SIZES, check_boxes, paint, write_json
 from sources.making import check_refused, fill
 from stoker import fields
-from stoker.cli.main import main
 from stoker.errors import TooManyRejectsError
 from stoker.format import read_manifest
 from stoker.inspect import dataset_info
@@ -24,6 +23,7 @@ from stoker.storage import location
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from commands import Cli
     from stoker.builder import BuildReport
     from stoker.sources import Source
 
@@ -265,17 +265,14 @@ def test_files_of_roboflow_have_the_split_of_their_folder(tmp_path: Path, folder
 
 
 @pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")
-def test_boxes_are_counted_by_class(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_boxes_are_counted_by_class(tmp_path: Path, cli: Cli) -> None:
     paint(tmp_path / "val2017")
     path = write_json(tmp_path / "annotations/instances_val2017.json", annotations())
     theirs = COCO(str(path))
     counts = [len(theirs.getAnnIds(catIds=[category], iscrowd=False)) for category in sorted(theirs.getCatIds())]
     assert counts == [2, 2, 1]
-    capsys.readouterr()
-    assert main(["plan", str(path)]) == 0
-    assert f"{path}: 3 classes, 5 boxes, 4 items, " in capsys.readouterr().out
-    assert main(["plan", str(path), "--json"]) == 0
-    classes = json.loads(capsys.readouterr().out)["classes"]
+    assert f"{path}: 3 classes, 5 boxes, 4 items, " in cli("plan", path)
+    classes = json.loads(cli("plan", path, "--json"))["classes"]
     assert [(known["name"], known["items"], known["boxes"]) for known in classes] == [
         ("person", 0, 2),
         ("car", 0, 2),
@@ -285,12 +282,10 @@ def test_boxes_are_counted_by_class(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert report.manifest.splits["validation"].box_counts == {1: 2, 2: 2, 3: 1}
     assert read_manifest(location(tmp_path / "out")) == report.manifest
     for source in (path, tmp_path / "out"):
-        assert main(["info", str(source)]) == 0
-        shown = capsys.readouterr().out
+        shown = cli("info", source)
         assert "classes of 5 boxes: 3" in shown
         assert "without records" not in shown
-        assert main(["info", str(source), "--json"]) == 0
-        info = json.loads(capsys.readouterr().out)
+        info = json.loads(cli("info", source, "--json"))
         assert [(known["name"], known["total"]) for known in info["box_classes"]] == list(
             zip(("person", "car", "toothbrush"), counts, strict=True)
         )

@@ -13,12 +13,13 @@ from pycocotools.coco import COCO
 import stoker
 from sources.coco_files import check_boxes, drawn_masks, paint, write_json
 from sources.making import check_refused, fill, split_sizes
-from stoker.cli.main import main
 from stoker.sources import SourceOptions, list_source, read_listing, write_listing
 from stoker.storage import location
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from commands import Cli
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning"),
@@ -259,10 +260,9 @@ def test_the_dummy_category_of_roboflow_is_a_class_without_boxes(tmp_path: Path)
 
 
 @pytest.mark.parametrize("command", ["plan", "info", "audit"])
-def test_commands_take_the_folder(tmp_path: Path, command: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_take_the_folder(tmp_path: Path, command: str, cli: Cli) -> None:
     make(tmp_path, "roboflow")
-    assert main([command, str(tmp_path)]) == 0
-    shown = capsys.readouterr().out
+    shown = cli(command, tmp_path)
     assert all(split in shown for split in SPLITS)
 
 

@@ -10,12 +10,13 @@ import pytest
 
 import stoker
 from sources.making import check_refused, fill, listed
-from stoker.cli.main import main
 from stoker.errors import DatasetNotFoundError, LabelWarning
 from stoker.sources import list_source
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from commands import Cli
 
 
 @pytest.mark.parametrize("pattern", ["*.jpg", "[0-4].*", "**/*.jpg", "*/*.jpg", "cat/?.jpg", "**/deep/*", "cat", "**"])
@@ -60,17 +61,15 @@ def test_names_with_brackets_are_names_where_they_are_there(tmp_path: Path) -> N
     assert listed(list_source(f"{tmp_path}/photos [2]/*.jpg")) == [("2.jpg", "photos 2")]
 
 
-def test_commands_take_patterns_in_quotes_and_say_what_a_shell_does_without(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_commands_take_patterns_in_quotes_and_say_what_a_shell_does_without(tmp_path: Path, cli: Cli) -> None:
     fill(tmp_path, "1.jpg", "2.jpg", "3.png")
     for command in (["plan"], ["info"], ["build", str(tmp_path / "out")]):
-        assert main([command[0], f"{tmp_path}/*.jpg", *command[1:]]) == 0
-        assert "2 " in capsys.readouterr().out
+        assert "2 " in cli(command[0], f"{tmp_path}/*.jpg", *command[1:])
     assert len(stoker.open(tmp_path / "out")) == 2
     for command, extra in (("plan", []), ("build", ["out"])):
-        assert main([command, *(f"{tmp_path}/{name}" for name in ("1.jpg", "2.jpg", "3.png")), *extra]) == 2
-        assert "put a pattern into quotes, as in 'photos/*.jpg'" in capsys.readouterr().err
+        assert "put a pattern into quotes, as in 'photos/*.jpg'" in cli(
+            command, *(f"{tmp_path}/{name}" for name in ("1.jpg", "2.jpg", "3.png")), *extra, code=2
+        )
 
 
 @pytest.mark.parametrize(

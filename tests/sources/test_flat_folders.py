@@ -11,13 +11,14 @@ from PIL import Image
 
 import stoker
 from sources.making import check_refused, fill, listed
-from stoker.cli.main import main
 from stoker.config import settings_as_options
 from stoker.errors import LabelWarning
 from stoker.sources import SourceOptions, list_source
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from commands import Cli
 
 
 @pytest.fixture
@@ -30,9 +31,7 @@ def photos(tmp_path: Path) -> Path:
     return root
 
 
-def test_every_command_takes_images_without_classes(
-    photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_command_takes_images_without_classes(photos: Path, tmp_path: Path, cli: Cli) -> None:
     built = str(tmp_path / "built")
     for words, wanted in (
         (("plan", str(photos)), f"{photos}: no classes, 12 items, "),
@@ -45,10 +44,9 @@ def test_every_command_takes_images_without_classes(
         (("export", built, str(tmp_path / "out"), "--to", "folder"), "12 records"),
         (("plan", str(tmp_path / "out")), f"{tmp_path}/out: no classes, 12 items, "),
     ):
-        assert main(words) == 0, words
-        printed = capsys.readouterr()
-        assert wanted in printed.out, words
-        assert "warning" not in printed.out + printed.err, words
+        cli(*words)
+        assert wanted in cli.out, words
+        assert "warning" not in cli.out + cli.err, words
 
 
 def test_batches_have_no_labels_in_the_order_of_names(photos: Path) -> None:

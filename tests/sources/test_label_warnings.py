@@ -17,6 +17,8 @@ from stoker.errors import DatasetNotFoundError, LabelWarning, SourceWarning
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from commands import Cli
+
 OF_IMAGENET = ["n01440764", "n01443537", "n02099601"]
 """Numbers 0, 1 and 207 of ImageNet's 1,000 classes."""
 
@@ -120,36 +122,32 @@ def test_open_warns_of_what_else_a_listing_has_to_say(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["plan SOURCE", "build SOURCE OUT", "show SOURCE --out SHEET"])
-def test_commands_warn(tmp_path: Path, command: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_warn(tmp_path: Path, command: str, cli: Cli) -> None:
     root = tree_of(tmp_path / "photos", *OF_IMAGENET)
     paths = {"SOURCE": root, "OUT": tmp_path / "out", "SHEET": tmp_path / "sheet.png"}
-    assert main([str(paths.get(word, word)) for word in command.split()]) == 0
-    printed = capsys.readouterr()
+    cli(*(paths.get(word, word) for word in command.split()))
     warning = PART.format(root=root).partition("labels=")[0] + "--labels imagenet\n"
-    assert warning in printed.out + printed.err
+    assert warning in cli.out + cli.err
 
 
-def test_a_build_for_tiny_imagenet_does_not_warn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_build_for_tiny_imagenet_does_not_warn(tmp_path: Path, cli: Cli) -> None:
     root = tree_of(tmp_path / "photos", *OF_IMAGENET)
-    assert main(["build", str(root), str(tmp_path / "out"), "--preset", "tiny-imagenet"]) == 0
-    assert "warning" not in capsys.readouterr().out
-    assert main(["info", str(tmp_path / "out")]) == 0
-    assert "classes: 3\n" in capsys.readouterr().out
+    assert "warning" not in cli("build", root, tmp_path / "out", "--preset", "tiny-imagenet")
+    assert "classes: 3\n" in cli("info", tmp_path / "out")
 
 
 # Lists.
 
 
 @pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")
-def test_sources_without_an_image(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_sources_without_an_image(tmp_path: Path, cli: Cli) -> None:
     (tmp_path / "photos/cat").mkdir(parents=True)
     empty = {tmp_path / "photos": "holds class folders but no image in them", tmp_path / "list.txt": "names no image"}
     write_lines(tmp_path / "list.txt", [""])
     for path, problem in empty.items():
         with pytest.raises(DatasetNotFoundError, match=f"is not a dataset: it {problem}"):
             stoker.open(path)
-        assert main(["build", str(path), str(tmp_path / "out")]) == 2
-        assert f"{path} {problem}" in capsys.readouterr().err
+        assert f"{path} {problem}" in cli("build", path, tmp_path / "out", code=2)
 
 
 def test_a_list_that_lacks_a_class_of_its_folders(tmp_path: Path) -> None:

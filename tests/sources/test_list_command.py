@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from sources.making import fill
 from stoker.cli.main import main
 from stoker.sources import list_source
+
+if TYPE_CHECKING:
+    from commands import Cli
 
 
 @pytest.fixture
@@ -71,15 +75,13 @@ def test_links_to_folders_are_followed_and_one_that_leads_back_is_reported(
     assert capfdbinary.readouterr().out == absolute(files, b"a/.hidden.jpg", b"b/2.jpg")
 
 
-def test_usage_errors(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["list", "none/*.jpg"]) == 2
-    assert "no file matches none/*.jpg" in capsys.readouterr().err
-    assert main(["list", "a", "--out", "list"]) == 2
-    assert "a is a folder: 'a/**' matches its files; images in tars are in no list" in capsys.readouterr().err
+def test_usage_errors(files: Path, cli: Cli) -> None:
+    assert "no file matches none/*.jpg" in cli("list", "none/*.jpg", code=2)
+    assert "a is a folder: 'a/**' matches its files; images in tars are in no list" in cli(
+        "list", "a", "--out", "list", code=2
+    )
     assert not (files / "list").exists()
-    assert main(["list", "a/*", "--seed", "3"]) == 2
-    assert "--shuffle" in capsys.readouterr().err
-    assert main(["list", "a/*", "--shuffle", "--seed", "-1"]) == 2
+    assert "--shuffle" in cli("list", "a/*", "--seed", "3", code=2)
+    cli("list", "a/*", "--shuffle", "--seed", "-1", code=2)
     (files / "a/line\nbreak.jpg").touch()
-    assert main(["list", "a/*"]) == 2
-    assert "line break in its name" in capsys.readouterr().err
+    assert "line break in its name" in cli("list", "a/*", code=2)

@@ -12,7 +12,6 @@ import stoker
 from sources.layouts import cityscapes
 from sources.making import check_refused, fill, png, split_sizes
 from stoker import fields
-from stoker.cli.main import main
 from stoker.errors import SourceWarning, TooManyRejectsError
 from stoker.sources import list_source
 
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
+
+    from commands import Cli
 
 
 def write(root: Path, image: str, mask: str, number: int = 0, mode: str = "P") -> None:
@@ -161,12 +162,11 @@ def test_masks_of_16_bits(tmp_path: Path) -> None:
     assert np.array_equal(dataset[0].fields["mask"], ids)
 
 
-def test_what_has_no_partner_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_has_no_partner_is_told(tmp_path: Path, cli: Cli) -> None:
     write(tmp_path, "images/1.png", "masks/1.png")
     fill(tmp_path, "images/2.png", "test/images/3.png", "images/notes.txt")
     write(tmp_path, "test/images/4.png", "masks/5.png")
-    assert main(["plan", str(tmp_path)]) == 0
-    printed = capsys.readouterr().out
+    printed = cli("plan", tmp_path)
     assert f"{tmp_path}: no classes, 1 item, " in printed
     assert "ignored: 1 .txt, 3 image without a mask, 1 mask without an image" in printed
     assert "fields: mask (mask of 8 bits)" in printed

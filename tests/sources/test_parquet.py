@@ -22,7 +22,6 @@ import stoker
 from reference import pictures
 from sources.making import check_refused, picture, split_sizes
 from stoker import fields
-from stoker.cli.main import main
 from stoker.errors import ConfigError, SourceError, SourceWarning, StokerError, TooManyRejectsError
 from stoker.sources import SourceOptions, list_source, parquet_files
 from stoker.sources.parquet import split_of_file
@@ -32,6 +31,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import datasets
+
+    from commands import Cli
 
 
 NAMES = ["cat", "dog", "eel"]
@@ -655,9 +656,7 @@ def test_what_a_killed_process_has_left_is_removed(tmp_path: Path, cache: Path) 
     assert list(cache.iterdir()) == [unpacked]
 
 
-def test_unpacked_files_are_listed_and_removed_unless_in_use(
-    tmp_path: Path, cache: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_unpacked_files_are_listed_and_removed_unless_in_use(tmp_path: Path, cache: Path, cli: Cli) -> None:
     for name in ("one", "two"):
         simple(tmp_path / f"{name}.parquet")
     dataset = stoker.open(tmp_path / "one.parquet")
@@ -665,10 +664,8 @@ def test_unpacked_files_are_listed_and_removed_unless_in_use(
     gc.collect()
     (cache / "notes.txt").write_text("not of this cache")
     sizes = [path.stat().st_size for path in sorted(cache.glob("*.arrow"))]
-    assert main(["cache", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["unpacked"] == {"files": 2, "bytes": sum(sizes)}
-    assert main(["cache", "--clear"]) == 0
-    assert "1 unpacked files" in capsys.readouterr().out
+    assert json.loads(cli("cache", "--json"))["unpacked"] == {"files": 2, "bytes": sum(sizes)}
+    assert "1 unpacked files" in cli("cache", "--clear")
     assert sorted(path.name.rpartition("-")[2] for path in cache.iterdir()) == ["notes.txt", "one.parquet.arrow"]
     assert dataset[0].encoded == picture(0)
 

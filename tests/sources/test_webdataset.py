@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from commands import Cli
     from stoker.sources import Source
 
 CLASSES, SAMPLES = 3, 11
@@ -411,7 +412,7 @@ def test_a_compressed_tar_is_refused(tmp_path: Path) -> None:
         check_refused(tmp_path / source, match=r"[ab]\.tar\.gz is compressed, so .* unpack it with gunzip first")
 
 
-def test_braces_name_the_shards_that_webdataset_reads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_braces_name_the_shards_that_webdataset_reads(tmp_path: Path, cli: Cli) -> None:
     import webdataset as wds  # noqa: PLC0415
 
     source = write_shards(tmp_path / "src")
@@ -424,8 +425,7 @@ def test_braces_name_the_shards_that_webdataset_reads(tmp_path: Path, capsys: py
     whole = stoker.build(source / "train", tmp_path / "folder", progress=False)
     part = stoker.build(pattern, tmp_path / "braces", progress=False)
     assert whole.manifest.dataset_id == part.manifest.dataset_id
-    assert main(["info", pattern, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["splits"]["train"]["images"] == SAMPLES
+    assert json.loads(cli("info", pattern, "--json"))["splits"]["train"]["images"] == SAMPLES
     both = list_source(f"{source}/{{train/train-{{000000..000002}},val/val-{{000000..000002}}}}.tar")
     assert split_sizes(both) == {"train": SAMPLES, "validation": SAMPLES}
     assert list(map(os.fsdecode, both.reader.uris[1:])) == wds.shardlists.expand_urls(both.root)

@@ -11,14 +11,14 @@ from PIL import Image
 
 import stoker
 from sources.layouts import yolo
-from sources.making import check_refused, fill
-from stoker.cli.main import main
+from sources.making import check_refused, fill, write
 from stoker.sources import list_source, with_objects
 from stoker.types import Box
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from commands import Cli
     from stoker.sources import Source
 
 
@@ -92,23 +92,19 @@ def test_splits_are_folders_of_images_beside_a_text_of_classes(images: str, clas
     assert boxes(tree) == {**own, f"validation {images.format('val')}/1.jpg": []}
 
 
-def test_plan_and_info_name_the_folder_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_plan_and_info_name_the_folder_once(tmp_path: Path, cli: Cli) -> None:
     root = dataset(tmp_path, "names: [cat]\ntrain: images/train\nval: images/val\n")
     for split in ("train", "val"):
         (root / f"images/{split}").mkdir(parents=True)
         Image.new("RGB", (8, 8)).save(root / f"images/{split}/1.png")
     for command in ("plan", "info"):
-        assert main([command, str(root)]) == 0
-        shown = capsys.readouterr().out
+        shown = cli(command, root)
         assert shown.count(str(root)) == 1
         assert "boxes: train, validation\n" in shown
-    (root / "labels/val").mkdir()
-    (root / "labels/val/1.txt").write_text("7 0.5 0.5 0.1 0.1\n")
-    assert main(["plan", str(root)]) == 0
+    write(root, {"labels/val/1.txt": "7 0.5 0.5 0.1 0.1\n"})
     problem = f"damaged annotation: {root}/labels/val/1.txt, line 1: there is no class 7"
-    assert f"annotation of images/val/1.png: {problem}\n" in capsys.readouterr().out
-    assert main(["plan", str(root / "data.yaml")]) == 0
-    assert f"boxes: {root} for train, validation\n" in capsys.readouterr().out
+    assert f"annotation of images/val/1.png: {problem}\n" in cli("plan", root)
+    assert f"boxes: {root} for train, validation\n" in cli("plan", root / "data.yaml")
 
 
 def test_label_studio_names_classes_in_a_text(tmp_path: Path) -> None:
@@ -129,11 +125,8 @@ def test_label_studio_names_classes_in_a_text(tmp_path: Path) -> None:
     assert [*list_source(str(root)).fields] == ["mask"]
 
 
-def test_a_plan_counts_no_items_of_classes_that_only_boxes_have(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["plan", str(yolo(tmp_path))]) == 0
-    assert ": 2 classes, 2 boxes, 3 items, " in capsys.readouterr().out
+def test_a_plan_counts_no_items_of_classes_that_only_boxes_have(tmp_path: Path, cli: Cli) -> None:
+    assert ": 2 classes, 2 boxes, 3 items, " in cli("plan", yolo(tmp_path))
 
 
 def test_another_class_of_a_box_is_another_source(tmp_path: Path) -> None:
