@@ -353,6 +353,28 @@ def roboflow_coco(root: Path) -> Path:
 
 
 @layout()
+def mapped_list(root: Path) -> Path:
+    fill(root, "Data/train/n01/1.jpg", "Data/train/n02/2.jpg")
+    (root / "Annotations/train/n01").mkdir(parents=True)
+    (root / "Annotations/train/n01/1.xml").write_text(xml(BOX))
+    path = root / "list.txt"
+    path.write_text("Data/train/n01/1.jpg\nData/train/n02/2.jpg\n")
+    return path
+
+
+@layout(warnings=1)
+def pipeline_config(root: Path) -> Path:
+    fill(root, "photos/n01/1.jpg", "photos/n02/2.jpg", "photos/n01/3.jpg")
+    (root / "lists").mkdir()
+    (root / "lists/train.txt").write_text("../photos/n01/1.jpg\n../photos/n02/2.jpg\n")
+    (root / "test.txt").write_text("photos/n01/3.jpg\n")
+    path = root / "ilsvrc.json"
+    config = {"train_filelist": "lists/train.txt", "test_filelist": "test.txt", "num_classes": 3}
+    path.write_text(json.dumps({"data": config}))
+    return path
+
+
+@layout()
 def yolo(root: Path) -> Path:
     fill(root, "images/train/2.jpg", "images/train/1.jpg", "images/val/3.jpg")
     (root / "data.yaml").write_text("path: .\ntrain: images/train\nval: images/val\nnames:\n  0: cat\n  1: dog\n")
@@ -534,28 +556,6 @@ def pattern(root: Path) -> Path:
     fill(root, *(f"all/train/cat/{name}" for name in ODD_NAMES), "all/train/dog/deep/2.jpg", "all/test/dog/3.jpg")
     fill(root, "all/train/cat/no.png", "all/train/cat/.hidden.jpg", "all/test/no.txt", "all/cow/4.gif")
     return root / "all/t*/**/*.jpg"
-
-
-@layout()
-def mapped_list(root: Path) -> Path:
-    fill(root, "Data/train/n01/1.jpg", "Data/train/n02/2.jpg")
-    (root / "Annotations/train/n01").mkdir(parents=True)
-    (root / "Annotations/train/n01/1.xml").write_text(xml(BOX))
-    path = root / "list.txt"
-    path.write_text("Data/train/n01/1.jpg\nData/train/n02/2.jpg\n")
-    return path
-
-
-@layout(warnings=1)
-def pipeline_config(root: Path) -> Path:
-    fill(root, "photos/n01/1.jpg", "photos/n02/2.jpg", "photos/n01/3.jpg")
-    (root / "lists").mkdir()
-    (root / "lists/train.txt").write_text("../photos/n01/1.jpg\n../photos/n02/2.jpg\n")
-    (root / "test.txt").write_text("photos/n01/3.jpg\n")
-    path = root / "ilsvrc.json"
-    config = {"train_filelist": "lists/train.txt", "test_filelist": "test.txt", "num_classes": 3}
-    path.write_text(json.dumps({"data": config}))
-    return path
 
 
 def write_images(folder: Path, images: Mapping[str, Drawn]) -> Path:
