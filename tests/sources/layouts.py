@@ -572,7 +572,7 @@ def write_xml(folder: Path, images: Mapping[str, Drawn]) -> None:
         (folder / f"{name}.xml").write_text(xml(("n01", left, top, right, bottom), size=(width, height)))
 
 
-@boxes()
+@boxes("pets")
 def boxes_of_coco(root: Path, splits: Splits) -> None:
     for split, images in splits.items():
         write_images(root / "images" / split, images)

@@ -197,24 +197,6 @@ def imagenet(root: Path) -> Classes:
     return {"train": Counter(n01440764=2, n01443537=2)}
 
 
-def coco_of_splits(root: Path) -> Classes:
-    for split, count in (("train", 4), ("valid", 2)):
-        names = images(root / "pets" / split, *(f"{number}.jpg" for number in range(count)))
-        document = {
-            "images": [
-                {"id": number, "file_name": name, "width": SIDES[0], "height": SIDES[1]}
-                for number, name in enumerate(names)
-            ],
-            "annotations": [
-                {"id": number, "image_id": number, "category_id": 1, "iscrowd": 0, **coco_object(number)}
-                for number in range(count)
-            ],
-            "categories": [{"id": 0, "name": "pets", "supercategory": "none"}, {"id": 1, "name": "cat"}],
-        }
-        write(root / "pets" / split / "_annotations.coco.json", json.dumps(document).encode())
-    return {"train": Counter({None: 4}), "validation": Counter({None: 2})}
-
-
 def coco(root: Path) -> Classes:
     names = images(root / "coco/val2017", *(f"{number:012d}.jpg" for number in range(5)))
     document = {
@@ -327,7 +309,6 @@ MAKERS: dict[str, Callable[[Path], Classes]] = {
     "hub": parquet,
     "pets.tar": tar,
     "imagenet": imagenet,
-    "pets": coco_of_splits,
     "coco/annotations/instances_val2017.json": coco,
     "coco/annotations/instances_val2017.json --masks": already_written,
     "coco/annotations/captions_val2017.json": already_written,

@@ -285,21 +285,18 @@ class BoxColumns:
 
 @dataclass(frozen=True, slots=True)
 class NamedBox:
-    """A box, and what its annotation says of the object: its name, and whether it is difficult or truncated.
-
-    ``size`` is the width and the height of the image that the annotation states.
-    """
+    """A box, and what its annotation says of the object: its name, and whether it is difficult or truncated."""
 
     name: bytes
     box: Box
     difficult: bool = False
     truncated: bool = False
-    size: tuple[float, float] = (0, 0)
 
 
 class NamedBoxes(list[NamedBox]):
-    """The boxes of an annotation; ``flaws`` are those of boxes that were cut off or dropped, as `flaws_of` has them."""
+    """The boxes of an annotation, the ``size`` of the image that it states, and the ``flaws`` that `flaws_of` sees."""
 
+    size: tuple[float, float] = (0, 0)
     flaws = 0
 
 
@@ -347,7 +344,7 @@ def parse_annotation(text: bytes) -> NamedBoxes:
     except (ParseError, DefusedXmlException, LookupError) as error:  # the last: of an encoding that Python lacks
         raise ValueError(str(error)) from error
     boxes = NamedBoxes()
-    size = width, height = _number(root, "size/width"), _number(root, "size/height")
+    boxes.size = size = width, height = _number(root, "size/width"), _number(root, "size/height")
     if width <= 0 or height <= 0:
         raise ValueError(f"size is {width:g} x {height:g}")
     for item in root.iterfind("object"):
@@ -363,7 +360,7 @@ def parse_annotation(text: bytes) -> NamedBoxes:
             y = [_number(corners, tag) for tag in ("ymin", "ymax")]
             boxes.flaws |= flaws_of(x, y, *size)
             if (box := place_box(x, y, *size)) is not None:
-                boxes.append(NamedBox(name, box, flags[0], flags[1], size))
+                boxes.append(NamedBox(name, box, flags[0], flags[1]))
     return boxes
 
 

@@ -286,7 +286,7 @@ class _Objects:
         unknown = [each.name for each in objects if self._known and each.name not in self._known]
         if unknown:
             objects, problem = NamedBoxes(), f"{LABEL_MAP} has no class {os.fsdecode(unknown[0])!r}"
-        image = self._boxes.add_image(objects[0].size if objects else (0, 0), objects.flaws)
+        image = self._boxes.add_image(objects.size, objects.flaws)
         if problem:
             self._boxes.damaged[image] = f"{os.fsdecode(path)}: {problem}"
         for each in objects:
