@@ -3,7 +3,7 @@
 - Pascal VOC's XML in a folder (`BoxFolder`) or where the images lie (`MappedBoxes`), read image by image
 - XML in a tar (`read_box_tar`), the CSV that the ImageNet build scripts make (`read_box_csv`), and Tiny ImageNet's
   lists (`read_tiny_boxes`), read once and put into the table of the images by a `BoxTable`
-- what other kinds of sources have read (`TableBoxes`)
+- what other kinds of sources have read (`TableBoxes`), collected by `BoxColumns`
 """
 
 from __future__ import annotations
