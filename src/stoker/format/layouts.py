@@ -14,7 +14,7 @@ from stoker.types import BOX_SIDES, FeatureSpec, SchemaInfo
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from stoker.types import Box, Features, Field, ImageEncoding, LabelEncoding, StoredFormat, TensorOrder
+    from stoker.types import Box, Features, Field, ImageEncoding, StoredFormat, TensorOrder
 
 
 _OBJECT_PREFIX = "image/object/"
@@ -413,15 +413,10 @@ def _tiny(features: Features) -> SchemaInfo:
 
 
 def _pair(features: Features) -> SchemaInfo | None:
-    kind, values = features["label"]
-    if kind == "float" or not values:
+    info = _from_keys(features, RecordKeys("image", "label")) if features["label"][1] else ""
+    if isinstance(info, str):
         return None
-    one_hot = kind == "bytes" or len(values) > 1
-    if one_hot and not _is_one_hot(kind, values):
-        return None
-    info = replace(TfdsSchema.layout, features={}, preset="dogs-onehot" if one_hot else "tfds")
-    encoding: LabelEncoding = "one-hot" if one_hot else "id"
-    return _named(replace(info, label_encoding=encoding, box_prefix=_tfds_boxes(features)), features)
+    return replace(info, preset="dogs-onehot" if info.label_encoding == "one-hot" else "tfds")
 
 
 def _is_one_hot(kind: str, values: list[bytes] | list[int] | list[float]) -> bool:
