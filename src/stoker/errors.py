@@ -148,6 +148,10 @@ class ImageTooLargeError(ImageError):
     """An image declares more pixels than the limit allows; nothing was allocated for it."""
 
 
+DATA_ERRORS = (SourceError, ShardError, ExampleError, ImageError)
+"""What is wrong with an image or a record, while others may be whole; not that a store fails, or a setting is wrong."""
+
+
 class StorageError(StokerError, OSError):
     """A bucket or a file system on the network failed, and went on failing; the message says for how long."""
 

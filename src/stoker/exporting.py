@@ -38,12 +38,11 @@ from stoker.config import (
     format_some,
 )
 from stoker.errors import (
+    DATA_ERRORS,
     ConfigError,
     DestinationError,
     ExampleError,
     SourceWarning,
-    StokerError,
-    StorageError,
     printable,
     record_error,
 )
@@ -212,9 +211,7 @@ def _write_split(
         try:
             record = _read(dataset, number, has_boxes=writer.has_boxes)
             writer.check(record)
-        except StorageError:  # the record may be whole
-            raise
-        except StokerError as error:
+        except DATA_ERRORS as error:
             if len(rejects) == max_rejects:
                 error.add_note(
                     "nothing was exported; max_rejects=N (--max-rejects N) leaves out up to N damaged records"
@@ -314,9 +311,7 @@ def _read(dataset: Dataset, number: int, *, has_boxes: bool) -> _Record:
         if sample.problems:
             raise ExampleError(next(iter(sample.problems.values())))
         values = stored_values(sample.features, dataset.fields)
-    except StorageError:
-        raise
-    except StokerError as error:
+    except DATA_ERRORS as error:
         if error.path is not None:
             raise
         raise record_error(type(error), dataset.records.where(number), error) from error
@@ -341,9 +336,7 @@ def _has_boxes(dataset: Dataset) -> bool:
     """Return whether any record has boxes, as far as that shows."""
     try:
         return dataset.schema.box_prefix is not None and bool(dataset.object_counts.any())
-    except StorageError:
-        raise
-    except StokerError:  # one is damaged
+    except DATA_ERRORS:  # one is damaged
         return True
 
 

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from stoker import _native
-from stoker.errors import ExampleError, ImageError, ShardError, SourceError, StorageError
+from stoker.errors import DATA_ERRORS, SourceError, StorageError
 from stoker.fields import encode_fields
 from stoker.format import FramedRecords, ItemReject, StoredSample
 from stoker.recipe import SNIFF_BYTES, StoredImage, Storing, check, convert, is_turned, plain_storing, sniff
@@ -59,7 +59,7 @@ _SLOTS = {"image": _IMAGE, "filename": _FILENAME, "width": _WIDTH, "height": _HE
 UNREADABLE = "unreadable"
 """What an item holds whose file cannot be read."""
 
-ITEM_ERRORS = (ImageError, ExampleError, ShardError, SourceError, OSError)
+ITEM_ERRORS = (*DATA_ERRORS, OSError)
 """What is wrong with an item; of an ``OSError`` see `is_item_error`."""
 
 # The machine, or the server of its file system, not the item, is at fault: to continue would reject everything.

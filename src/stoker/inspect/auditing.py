@@ -32,7 +32,7 @@ import numpy as np
 from stoker import _native
 from stoker.builder import is_machine_error
 from stoker.config import available_cpus, check_range, option
-from stoker.errors import ConfigError, ImageError, SourceError, StokerError, StorageError, format_where
+from stoker.errors import DATA_ERRORS, ConfigError, ImageError, SourceError, StorageError, format_where
 from stoker.habits import AUDITING, refuse_unknown
 from stoker.inspect.info import ClassCount, Splits, counted_classes, label_counts
 from stoker.loader import open_splits
@@ -322,9 +322,7 @@ class _Images(Splits):
             path, record, offset = dataset.records.where(index)
             try:
                 source = self._sample(row).source if record >= 0 or offset else ""
-            except StorageError:
-                raise
-            except StokerError:
+            except DATA_ERRORS:
                 source = ""
             number, label = None if record < 0 else record, int(dataset.labels[index])
             return AuditedImage(path, number, source, dataset.split, index, label, problem=problems.get(row, ""))
@@ -610,9 +608,7 @@ def _blocks(rows: NDArray[np.int64]) -> Iterator[list[int]]:
 def _measure(load: Load, row: int) -> tuple[Any, ...] | str:
     try:
         return measure(*load(row))
-    except StorageError:
-        raise
-    except StokerError as error:
+    except DATA_ERRORS as error:
         return str(error)
 
 
@@ -741,7 +737,5 @@ def _pixel_digest(load: Load, row: int) -> bytes:
     try:
         data, *_ = load(row)
         return image_digest(decode(data, MAX_PIXELS) if isinstance(data, bytes) else data)
-    except StorageError:
-        raise
-    except StokerError:
+    except DATA_ERRORS:
         return b"row %d" % row
