@@ -95,6 +95,20 @@ def split_sizes(tree: Source) -> dict[str, int]:
     return {split: len(rows) for split, rows in tree.splits.items()}
 
 
+def boxes_of(tree: Source) -> dict[str, Any]:
+    """The boxes of each image by its split and key, or what is wrong with them; None where it is not there."""
+    boxes: dict[str, Any] = {}
+    for split, rows in tree.splits.items():
+        for item in tree.table.take(rows):
+            try:
+                image = tree.load(item, split)
+            except FileNotFoundError:
+                boxes[f"{split} {item.key}"] = None
+            else:
+                boxes[f"{split} {item.key}"] = image.annotation_error or list(image.boxes)
+    return boxes
+
+
 def check_refused(source: object, match: str | None = None, **options: Any) -> str:
     """Check that a source is refused, and return what is said of it."""
     with pytest.raises(SourceError, match=match) as caught:

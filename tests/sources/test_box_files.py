@@ -16,7 +16,7 @@ from PIL import Image
 
 import stoker
 from small_cases import each
-from sources.making import fill, tar_bytes, xml
+from sources.making import fill, tar_bytes, write, xml
 from stoker.errors import DestinationError, SourceError
 from stoker.sources import BoxFolder, Item, ItemTableBuilder, SourceOptions, list_source
 from stoker.sources.boxes import BoxTable, NamedBox, TableBoxes, read_box_csv, read_box_tar
@@ -154,8 +154,7 @@ def write_boxes(given: Path, kind: str, right: int) -> Path:
     """Write the annotation of n01_1.JPEG, a box from 0 to ``right`` of 200 pixels."""
     text = xml(("n01", "0", "0", str(right), "50"))
     if kind == "folder":
-        (given / "n01").mkdir(parents=True, exist_ok=True)
-        (given / "n01/n01_1.xml").write_text(text)
+        write(given, {"n01/n01_1.xml": text})
     elif kind == "csv":
         given.write_text(f"n01_1.JPEG,0,0,{right / 200},0.5\n")
     else:

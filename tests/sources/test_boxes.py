@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from small_cases import each
 from sources.making import check_refused, fill, listing, xml
 from stoker.errors import SourceError
 from stoker.sources import list_source, read_boxes
@@ -23,24 +24,21 @@ def boxes_of(tmp_path: Path, text: str) -> list[Box]:
     return read_boxes(bytes(path), b"n01", CLASSES)
 
 
-def test_boxes_are_fractions_ordered_and_clamped(tmp_path: Path) -> None:
-    text = xml(
-        ("n01", "20", "10", "100", "50"),
-        ("n01", "100", "50", "20.0", "10"),
-        ("n01", "-5", "-1", "999", "100"),
-        ("n01", "1e308", "-1e308", "5", "5"),
-    )
-    same = Box(0.1, 0.1, 0.5, 0.5)
-    assert boxes_of(tmp_path, text) == [same, same, Box(0.0, 0.0, 1.0, 1.0), Box(0.025, 0.0, 1.0, 0.05)]
+SAME = Box(0.1, 0.1, 0.5, 0.5)
 
 
-def test_empty_boxes_are_dropped(tmp_path: Path) -> None:
-    assert boxes_of(tmp_path, xml(("n01", "5", "5", "5", "9"), ("n01", "300", "5", "400", "9"))) == []
-
-
-def test_boxes_of_other_classes_are_dropped_and_unknown_names_kept(tmp_path: Path) -> None:
-    text = xml(("n02", "0", "0", "10", "10"), ("Scottish_deerhound", "0", "0", "20", "20"))
-    assert boxes_of(tmp_path, text) == [Box(0.0, 0.0, 0.1, 0.2)]
+@each(
+    ("objects", "boxes"),
+    [
+        ([("n01", "20", "10", "100", "50"), ("n01", "100", "50", "20.0", "10")], [SAME, SAME]),  # ordered
+        ([("n01", "-5", "-1", "999", "100")], [Box(0.0, 0.0, 1.0, 1.0)]),  # clamped
+        ([("n01", "1e308", "-1e308", "5", "5")], [Box(0.025, 0.0, 1.0, 0.05)]),
+        ([("n01", "5", "5", "5", "9"), ("n01", "300", "5", "400", "9")], []),  # empty
+        ([("n02", "0", "0", "10", "10"), ("Scottish_deerhound", "0", "0", "20", "20")], [Box(0.0, 0.0, 0.1, 0.2)]),
+    ],
+)
+def test_boxes_are_fractions_of_this_class_or_of_an_unknown_one(tmp_path: Path, objects: Any, boxes: list[Box]) -> None:
+    assert boxes_of(tmp_path, xml(*objects)) == boxes
 
 
 def test_an_image_without_annotation_has_no_boxes(tmp_path: Path) -> None:

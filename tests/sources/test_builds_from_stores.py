@@ -43,8 +43,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Class folders with annotations, of which one is damaged, and an image that is none."""
     root = tmp_path_factory.mktemp("tree")
     write_tree(root / "train", {"n01": IMAGES // 2, "n02": IMAGES // 2})
-    (root / "train/n01/bad.JPEG").write_bytes(b"no image")
-    (root / "train/n01/empty.JPEG").write_bytes(b"")
+    write(root, {"train/n01/bad.JPEG": b"no image", "train/n01/empty.JPEG": b""})
     (root / "Annotations").mkdir()
     for number in range(10):
         box = ("n01", "10", "10", "50", "50")

@@ -15,7 +15,7 @@ from PIL import Image
 
 import stoker
 from reference.coloured_masks import ids_of_colours
-from sources.making import check_refused, fill
+from sources.making import check_refused, fill, write
 from stoker import fields
 from stoker.errors import SourceError, TooManyRejectsError
 from stoker.sources import SourceOptions, list_source
@@ -56,8 +56,7 @@ def cvat(root: Path, labelmap: str | None, colours: list[Colour]) -> Path:
     photographs(root / "JPEGImages", "1.jpg", "2.jpg")
     for name in ("1", "2"):
         paint(root / f"SegmentationClass/{name}.png", colours, int(name))
-    (root / "ImageSets/Segmentation").mkdir(parents=True)
-    (root / "ImageSets/Segmentation/default.txt").write_text("1\n2\n")
+    write(root, {"ImageSets/Segmentation/default.txt": "1\n2\n"})
     if labelmap is not None:
         (root / "labelmap.txt").write_text(labelmap)
     return root

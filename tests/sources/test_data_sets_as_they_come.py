@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sources.making import fill, listed, xml
+from sources.layouts import ilsvrc
+from sources.making import boxes_of, fill, listed, write, xml
 from stoker.errors import SourceError
 from stoker.sources import SourceOptions, list_source
 from stoker.types import Box
@@ -15,24 +16,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def annotate(path: Path, *objects: tuple[str, str, str, str, str], size: tuple[str, str] = ("200", "100")) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(xml(*objects, size=size, filename="%s"))
-
-
 @pytest.fixture
 def kaggle(tmp_path: Path) -> Path:
-    inner = "ILSVRC/Data/CLS-LOC"
-    fill(tmp_path, f"{inner}/train/n01/n01_1.JPEG", f"{inner}/train/n02/n02_1.JPEG")
-    fill(tmp_path, f"{inner}/val/ILSVRC2012_val_00000001.JPEG", f"{inner}/test/ILSVRC2012_test_00000001.JPEG")
-    fill(tmp_path, "ILSVRC/ImageSets/CLS-LOC/train_cls.txt")
-    annotate(tmp_path / "ILSVRC/Annotations/CLS-LOC/train/n01/n01_1.xml", ("n01", "0", "0", "100", "50"))
-    annotate(tmp_path / "ILSVRC/Annotations/CLS-LOC/val/ILSVRC2012_val_00000001.xml", ("n02", "0", "0", "50", "100"))
-    (tmp_path / "LOC_synset_mapping.txt").write_text("n01 tench, Tinca tinca\nn02 goldfish\n")
-    (tmp_path / "LOC_val_solution.csv").write_text(
-        "ImageId,PredictionString\nILSVRC2012_val_00000001,n02 0 0 50 100 \n"
-    )
-    return tmp_path
+    box = xml(("n02", "0", "0", "50", "100"), filename="%s")
+    write(ilsvrc(tmp_path), {"ILSVRC/Annotations/CLS-LOC/val/ILSVRC2012_val_00000001.xml": box})
+    test = "ILSVRC/Data/CLS-LOC/test/ILSVRC2012_test_00000001.JPEG"
+    return fill(tmp_path, "ILSVRC/ImageSets/CLS-LOC/train_cls.txt", test)
 
 
 @pytest.mark.parametrize("given", [".", "ILSVRC", "ILSVRC/Data/CLS-LOC"])
@@ -41,17 +30,15 @@ def test_kaggles_layout_is_understood_from_every_folder_on_the_way(kaggle: Path,
     assert listed(tree) == [("n01_1.JPEG", "n01"), ("n02_1.JPEG", "n02")]
     assert listed(tree, "validation") == [("ILSVRC2012_val_00000001.JPEG", "n02")]
     assert listed(tree, "test") == [("ILSVRC2012_test_00000001.JPEG", None)]
-    assert tree.texts == (b"tench, Tinca tinca", b"goldfish")
-    assert tree.load(tree.table[0], "train").boxes == [Box(0.0, 0.0, 0.5, 0.5)]
-    assert tree.load(tree.table[1], "train").boxes == []
-    assert tree.load(tree.table[2], "validation").boxes == [Box(0.0, 0.0, 0.25, 1.0)]
+    assert tree.texts == (b"tench, fish", b"goldfish")
+    assert [*boxes_of(tree).values()] == [[Box(0.05, 0.1, 0.25, 0.5)], [], [Box(0.0, 0.0, 0.25, 1.0)], []]
     assert tree.warnings == ()
     assert tree.fingerprint() == list_source(str(kaggle)).fingerprint()
 
 
 def test_the_layout_of_nvidias_download_script(tmp_path: Path) -> None:
     fill(tmp_path, "data/train/n01/n01_1.JPEG", "data/validation/n01/ILSVRC2012_val_00000001.JPEG")
-    annotate(tmp_path / "bounding_boxes/n01/n01_1.xml", ("n01", "0", "0", "100", "50"))
+    write(tmp_path, {"bounding_boxes/n01/n01_1.xml": xml(("n01", "0", "0", "100", "50"), filename="%s")})
     for given in (".", "data"):
         tree = list_source(str(tmp_path / given))
         assert listed(tree) == [("n01_1.JPEG", "n01")]
@@ -62,8 +49,7 @@ def test_the_layout_of_nvidias_download_script(tmp_path: Path) -> None:
 
 def test_nvidias_csv_is_used_where_no_xml_is_left(tmp_path: Path) -> None:
     fill(tmp_path, "data/train/n01/n01_1.JPEG")
-    (tmp_path / "bounding_boxes").mkdir()
-    (tmp_path / "bounding_boxes/imagenet_2012_bounding_boxes.csv").write_text("n01_1.JPEG,0.1,0.2,0.3,0.4\n")
+    write(tmp_path, {"bounding_boxes/imagenet_2012_bounding_boxes.csv": "n01_1.JPEG,0.1,0.2,0.3,0.4\n"})
     tree = list_source(str(tmp_path))
     assert tree.load(tree.table[0], "train").boxes == [Box(0.1, 0.2, 0.3, 0.4)]
 
@@ -86,8 +72,7 @@ def tiny(tmp_path: Path) -> Path:
     fill(tmp_path, *(f"val/images/val_{number}.JPEG" for number in range(4)), "test/images/test_0.JPEG")
     lines = [*VAL, "val_3.JPEG\tn99\t0\t0\t1\t1", ""]
     (tmp_path / "val/val_annotations.txt").write_bytes("\r\n".join(lines).encode())
-    (tmp_path / "wnids.txt").write_text("n02\nn01\n")
-    (tmp_path / "words.txt").write_text("n01\ttench\nn02\tgoldfish\nn77\tother\n\n")
+    write(tmp_path, {"wnids.txt": "n02\nn01\n", "words.txt": "n01\ttench\nn02\tgoldfish\nn77\tother\n\n"})
     return tmp_path
 
 
@@ -127,7 +112,7 @@ def test_labels_of_tiny_imagenet_may_follow_its_own_list(tiny: Path) -> None:
 def dogs(tmp_path: Path) -> Path:
     for name, breed in (("n02085620", "Chihuahua"), ("n02086240", "Shih-Tzu")):
         fill(tmp_path, f"Images/{name}-{breed}/{name}_1.jpg", f"Images/{name}-{breed}/{name}_10.jpg")
-        annotate(tmp_path / f"Annotation/{name}-{breed}/{name}_1", (breed, "0", "0", "100", "50"))
+        write(tmp_path, {f"Annotation/{name}-{breed}/{name}_1": xml((breed, "0", "0", "100", "50"), filename="%s")})
     return tmp_path
 
 
@@ -136,14 +121,13 @@ def test_stanford_dogs(dogs: Path, given: str) -> None:
     tree = list_source(str(dogs / given))
     assert tree.classes == (b"n02085620-Chihuahua", b"n02086240-Shih-Tzu")
     assert tree.texts == (b"Chihuahua", b"Shih-Tzu")
-    assert [name for name, _ in listed(tree)] == [
-        "n02085620_1.jpg", "n02085620_10.jpg", "n02086240_1.jpg", "n02086240_10.jpg",
-    ]  # fmt: skip
-    assert [tree.load(item, "train").boxes for item in tree.table] == [[Box(0.0, 0.0, 0.5, 0.5)], []] * 2
+    names = ["n02085620_1.jpg", "n02085620_10.jpg", "n02086240_1.jpg", "n02086240_10.jpg"]
+    assert [name for name, _ in listed(tree)] == names
+    assert [*boxes_of(tree).values()] == [[Box(0.0, 0.0, 0.5, 0.5)], []] * 2
 
 
 def test_a_list_of_texts_comes_before_the_name_of_the_folder(dogs: Path) -> None:
-    (dogs / "words.txt").write_text("n02085620-Chihuahua\tsmall dog\n")
+    write(dogs, {"words.txt": "n02085620-Chihuahua\tsmall dog\n"})
     assert list_source(str(dogs)).texts == (b"small dog", b"Shih-Tzu")
 
 
@@ -155,11 +139,10 @@ def test_a_class_may_be_called_images(tmp_path: Path) -> None:
 
 
 def test_damaged_annotations_do_not_stop_an_image(dogs: Path) -> None:
-    (dogs / "Annotation/n02085620-Chihuahua/n02085620_1").write_text("<annotation>")
+    write(dogs, {"Annotation/n02085620-Chihuahua/n02085620_1": "<annotation>"})
     tree = list_source(str(dogs))
     image = tree.load(tree.table[0], "train")
     assert image.boxes == ()
-    assert image.annotation_error is not None
-    assert "damaged annotation" in image.annotation_error
+    assert "damaged annotation" in str(image.annotation_error)
     with pytest.raises(SourceError, match="damaged annotation"):
         tree.read_boxes(tree.table[0], "train")

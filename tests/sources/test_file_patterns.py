@@ -19,13 +19,11 @@ if TYPE_CHECKING:
     from commands import Cli
 
 
-@pytest.mark.parametrize("pattern", ["*.jpg", "[0-4].*", "**/*.jpg", "*/*.jpg", "cat/?.jpg", "**/deep/*", "cat", "**"])
+@pytest.mark.parametrize("pattern", ["*.jpg", "[0-4].*", "**/*.jpg", "*/*.jpg", "cat/?.jpg", "**/deep/*", "**"])
 def test_what_matches_is_what_the_standard_library_finds(pattern: str, tmp_path: Path) -> None:
     fill(tmp_path, "1.jpg", "2.JPG", ".3.jpg", "cat/4.jpg", "cat/12.jpg", "dog/deep/5.jpg", ".no/6.jpg", "dog/7.png")
     matching = glob.glob(os.fspath(tmp_path / pattern), recursive=True)  # noqa: PTH207 - it has the semantics
     paths = sorted(path for path in matching if os.path.isfile(path))  # noqa: PTH113
-    if pattern == "cat":
-        return
     tree = list_source(str(tmp_path / pattern))
     assert sorted(tree.stored.locate(item).decode() for item in tree.table) == paths
 

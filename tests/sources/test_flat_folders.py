@@ -120,7 +120,10 @@ def test_folders_of_dates_and_of_cameras_are_no_classes(files: tuple[str, ...], 
     [
         (("a.csv", "b.txt"), "holds no class folder"),
         (("notes.pdf", "clip.mp4"), "its files are no images: clip.mp4, notes.pdf"),
+        (("1.txt",), "put the images of each class, or links to them, into a folder named after it"),
         (("train/1.jpg", "val/2.jpg", "valid/3.jpg"), "holds both val/ and valid/"),
+        (("train/b/1.jpg", "validation/b/2.jpg", "val/b/3.jpg"), "both val/ and validation/"),
+        (("a\nb/1.jpg",), "control character"),
         (("1.JPEG", "imagenet_2012_validation_synset_labels.txt"), "holds no class folder"),
     ],
 )

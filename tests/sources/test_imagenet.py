@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sources.making import check_refused, fill, listed, tar_bytes, tar_of, train_tar, xml
+from sources.making import check_refused, fill, listed, tar_bytes, tar_of, train_tar, write, xml
 from stoker.sources import SourceOptions, list_source, read_label_map
 from stoker.sources.labels import imagenet_classes
 from stoker.types import Box
@@ -46,8 +46,7 @@ def downloaded(tmp_path: Path) -> Path:
     """The files of ``stoker download imagenet``, with few images."""
     root = tmp_path / "imagenet"
     (root / "bounding_boxes").mkdir(parents=True)
-    (root / "ILSVRC2012_img_train.tar").write_bytes(train_tar(TRAIN))
-    (root / "ILSVRC2012_img_val.tar").write_bytes(tar_of(*VALIDATION))
+    write(root, {"ILSVRC2012_img_train.tar": train_tar(TRAIN), "ILSVRC2012_img_val.tar": tar_of(*VALIDATION)})
     (root / DEVKIT).write_bytes(devkit(ground_truth()))
     box = xml(("n01440764", "20", "10", "100", "50"), ("n09193705", "0", "0", "9", "9")).encode()
     boxes = gzip.compress(tar_bytes({"n01440764/n01440764_7.xml": box}))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from small_cases import each
 from sources.making import check_refused, fill, tar_bytes
 from stoker.cli.main import main
 from stoker.errors import ConfigError, SourceError
@@ -50,16 +51,23 @@ def test_lists_count_their_lines(tmp_path: Path, text: str, texts: tuple[bytes, 
     assert read_label_map(where) == LabelMap(where, NAMES, texts)
 
 
+@each(
+    ("text", "names"),
+    [
+        ("golden retriever\nblack cat\n", (b"golden retriever", b"black cat")),
+        ("0:background\n1:n00000003\n2:n00000001\n3:n00000002\n", NAMES),  # as of TF-Slim
+        ("1:a\n3:b\n", (b"1:a", b"3:b")),  # no numbers, then
+    ],
+)
+def test_names_may_have_blanks_or_numbers_in_front(tmp_path: Path, text: str, names: tuple[bytes, ...]) -> None:
+    assert read_label_map(write(tmp_path / "list", text)).names == names
+
+
 @pytest.mark.slow
 def test_more_lines_than_there_may_be_classes_are_no_list(tmp_path: Path) -> None:
     where = write(tmp_path / "list", b"a\n" * (MAX_CLASSES + 1))
     with pytest.raises(SourceError, match=f"has more than {MAX_CLASSES} lines, so it is not a list of classes"):
         read_label_map(where)
-
-
-def test_names_with_blanks_are_names(tmp_path: Path) -> None:
-    where = write(tmp_path / "list", "golden retriever\nblack cat\n")
-    assert read_label_map(where).names == (b"golden retriever", b"black cat")
 
 
 @pytest.mark.parametrize("base", [0, 1])
@@ -135,19 +143,12 @@ def test_the_list_of_a_dataset_gives_its_labels_to_another(
     assert first == other
 
 
-def test_a_list_of_tf_slim_begins_with_the_background(tmp_path: Path) -> None:
-    where = write(tmp_path / "labels.txt", "0:background\n1:n00000003\n2:n00000001\n3:n00000002\n")
-    assert read_label_map(where).names == NAMES
-
-
 def test_numbers_in_front_of_the_names_may_begin_with_1(tmp_path: Path) -> None:
     where = write(tmp_path / "labels.txt", "1:n00000003\n2:n00000001\n3:n00000002\n")
     assert read_label_map(where).names == NAMES
     root = fill(tmp_path / "root", "n00000001/1.jpg", "n00000002/1.jpg", "n00000003/1.jpg")
     warning = f"{where} counts its classes from 1; they have these numbers only with label_base 1"
     assert list_source(str(root), SourceOptions(labels=where)).warnings == (warning,)
-    where = write(tmp_path / "gap.txt", "1:a\n3:b\n")
-    assert read_label_map(where).names == (b"1:a", b"3:b")  # no numbers, then
 
 
 @pytest.mark.parametrize("text", ["0:\n", "0: \n1:cat\n", "1:cat\n2:\n"])

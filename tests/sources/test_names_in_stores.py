@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from builder.trees import write_tree
-from sources.making import check_refused, content, fill, listed, xml
+from sources.making import check_refused, content, fill, listed, write, xml
 from sources.uploading import copied
 from stoker.cli.main import main
 from stoker.errors import ConfigError
@@ -111,9 +111,7 @@ def test_options_may_be_urls(tmp_path: Path, bucket: StoreLocation) -> None:
     side = tmp_path / "side"
     (side / "xml").mkdir(parents=True)
     (side / "xml/1.xml").write_text(xml(("n02", "10", "10", "50", "50")))
-    (side / "map.txt").write_text("n02\tsecond\nn01\tfirst\n")
-    (side / "names.txt").write_text("n01\tone\n")
-    (side / "labels.txt").write_text("n01\n")
+    write(side, {"map.txt": "n02\tsecond\nn01\tfirst\n", "names.txt": "n01\tone\n", "labels.txt": "n01\n"})
     url = copied(side, side, bucket)
 
     def options(top: str) -> SourceOptions:

@@ -20,7 +20,7 @@ from pyarrow import parquet
 
 import stoker
 from reference import pictures
-from sources.making import check_refused, picture, split_sizes
+from sources.making import check_refused, fill, picture, split_sizes
 from stoker import fields
 from stoker.errors import ConfigError, SourceError, SourceWarning, StokerError, TooManyRejectsError
 from stoker.sources import SourceOptions, list_source, parquet_files
@@ -459,8 +459,7 @@ def test_bytes_in_a_column_of_another_name_are_told_what_to_do(tmp_path: Path) -
 
 def test_class_folders_beside_files_mean_what_they_meant(tmp_path: Path) -> None:
     simple(tmp_path / "notes.parquet")
-    (tmp_path / "cat").mkdir()
-    (tmp_path / "cat/1.jpg").write_bytes(picture(1))
+    fill(tmp_path, "cat/1.jpg")
     assert list_source(str(tmp_path)).classes == (b"cat",)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import stoker
-from sources.making import check_refused, fill, split_sizes, tar_bytes
+from sources.making import check_refused, fill, split_sizes, tar_bytes, write
 from stoker.format import parse_shard_name
 from stoker.sources import list_source
 
@@ -96,8 +96,7 @@ def test_two_names_of_validation_are_refused(make: Callable[[Path, str], Path], 
         (tmp_path / "photos.tar").write_bytes(tar_bytes(dict.fromkeys(paths, b"x")))
         tmp_path = tmp_path / "photos.tar"
     elif make is webdataset:
-        (tmp_path / "dev").mkdir()
-        (tmp_path / "dev/0.tar").write_bytes((tmp_path / "valid/0.tar").read_bytes())
+        write(tmp_path, {"dev/0.tar": (tmp_path / "valid/0.tar").read_bytes()})
     else:
         fill(tmp_path, "dev/cat/5.jpg")
     check_refused(tmp_path, match="holds both dev/ and valid/; keep one of them")

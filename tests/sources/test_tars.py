@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sources.making import check_refused, content, fill, listed, tar_bytes, tar_of, train_tar, xml
+from sources.making import check_refused, content, fill, listed, tar_bytes, tar_of, train_tar, write, xml
 from stoker.sources import SourceOptions, list_source
 from stoker.types import Box
 
@@ -57,8 +57,7 @@ def packed(tmp_path: Path) -> Path:
     (root / "ILSVRC2012_img_test_v10102019.tar").write_bytes(tar_of("test/" + TEST[0], "test/" + TEST[1]))
     boxes = tar_bytes({name: text.encode() for name, text in BOXES.items()})
     (root / "ILSVRC2012_bbox_train_v2.tar.gz").write_bytes(gzip.compress(boxes))
-    (root / "words.txt").write_text(WORDS)
-    (root / "imagenet_2012_validation_synset_labels.txt").write_text(SYNSETS)
+    write(root, {"words.txt": WORDS, "imagenet_2012_validation_synset_labels.txt": SYNSETS})
     return root
 
 

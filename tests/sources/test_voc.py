@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from PIL import Image
 
 import stoker
 from sources.layouts import cvat_voc, labelimg, roboflow_voc, voc
-from sources.making import check_refused, fill, split_sizes, xml
+from sources.making import boxes_of, check_refused, fill, split_sizes, write, xml
 from stoker.errors import ConfigError
 from stoker.sources import SourceOptions, list_source, with_objects
 from stoker.types import Box
@@ -19,24 +19,9 @@ from stoker.types import Box
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stoker.sources import Source
 
 NAMES = ("sheep", "cat", "aeroplane")
 SIDES = (60, 40)
-
-
-def images(tree: Source) -> dict[str, Any]:
-    """The boxes of each image, or what is wrong with them; None where it is not there."""
-    loaded: dict[str, Any] = {}
-    for split, rows in tree.splits.items():
-        for item in tree.table.take(rows):
-            try:
-                image = tree.load(item, split)
-            except FileNotFoundError:
-                loaded[f"{split} {item.key}"] = None
-            else:
-                loaded[f"{split} {item.key}"] = image.annotation_error or list(image.boxes)
-    return loaded
 
 
 def test_all_years_of_a_devkit_are_one_source(tmp_path: Path) -> None:
@@ -45,7 +30,7 @@ def test_all_years_of_a_devkit_are_one_source(tmp_path: Path) -> None:
     damaged = "damaged annotation: VOCdevkit/VOC2012/Annotations/3.xml: unclosed token: line 1, column 0"
     tree = list_source(str(root))
     assert (len(tree.classes), tree.classes[0], tree.classes[11]) == (20, b"aeroplane", b"dog")
-    assert images(tree) == {
+    assert boxes_of(tree) == {
         "train VOCdevkit/VOC2007/JPEGImages/1.jpg": boxes,
         "train VOCdevkit/VOC2012/JPEGImages/1.jpg": boxes,
         "train VOCdevkit/VOC2012/JPEGImages/2.jpg": boxes,
@@ -54,8 +39,8 @@ def test_all_years_of_a_devkit_are_one_source(tmp_path: Path) -> None:
         "test VOCdevkit/VOC2007/JPEGImages/2.jpg": boxes,
     }
     assert tree.ignored == {"in no list of ImageSets": 3}
-    assert images(list_source(str(root / "VOCdevkit"))).keys() == {
-        name.replace("VOCdevkit/", "") for name in images(tree)
+    assert boxes_of(list_source(str(root / "VOCdevkit"))).keys() == {
+        name.replace("VOCdevkit/", "") for name in boxes_of(tree)
     }
     year = list_source(str(root / "VOCdevkit/VOC2012"))
     assert (len(year.table), year.classes) == (4, tree.classes)
@@ -65,7 +50,7 @@ def test_classes_are_those_of_the_label_map_of_cvat(tmp_path: Path) -> None:
     fill(cvat_voc(tmp_path), "ImageSets/Main/fox_default.txt")
     tree = list_source(str(tmp_path))
     assert (tree.classes, tree.listing_warnings) == ((b"fox", b"dog"), ())
-    other, frame = images(tree).values()
+    other, frame = boxes_of(tree).values()
     assert frame == [Box(0.0, 0.0, 0.1025, 0.3, 1)]
     assert other == "damaged annotation: Annotations/a/2.xml: labelmap.txt has no class 'zebra'"
     (tmp_path / "labelmap.txt").write_text("dog:0,0,0::\ndog:1,1,1::\n")
@@ -79,14 +64,14 @@ def test_images_beside_their_xml_as_roboflow_and_labelimg_write_them(tmp_path: P
     assert (tree.classes, list(tree.splits), tree.warnings) == ((b"head", b"helmet"), ["train", "validation"], ())
     assert [tree.load(item, "train").boxes[0].label for item in tree.table.take(tree.splits["train"])] == [1, 0]
     tree = list_source(str(labelimg(tmp_path / "b")))
-    assert images(tree) == {"train images/1.jpg": [Box(0.005, 0.01, 0.5, 0.5, 0)], "train images/2.jpg": []}
+    assert boxes_of(tree) == {"train images/1.jpg": [Box(0.005, 0.01, 0.5, 0.5, 0)], "train images/2.jpg": []}
     assert tree.warnings == (
         "1 image without an annotation, and so without boxes",
         "1 annotation of images that are not there",
     )
     flat = fill(tmp_path / "c", "1.jpg", "2.JPG", "classes.txt")
     (flat / "1.xml").write_text(xml(("cat", "1", "1", "100", "50")))
-    assert images(list_source(str(flat))) == {"train 1.jpg": [Box(0.005, 0.01, 0.5, 0.5, 0)], "train 2.JPG": []}
+    assert boxes_of(list_source(str(flat))) == {"train 1.jpg": [Box(0.005, 0.01, 0.5, 0.5, 0)], "train 2.JPG": []}
 
 
 @pytest.mark.parametrize(
@@ -167,8 +152,7 @@ def devkit(tmp_path: Path) -> Path:
         mask.save(root / f"SegmentationClass/{number}.png")
     (root / "ImageSets/Main/train.txt").write_text("0\n1\n2\n")
     (root / "ImageSets/Main/val.txt").write_text("3\n")
-    (root / "ImageSets/Segmentation/train.txt").write_text("1\n")
-    (root / "ImageSets/Segmentation/val.txt").write_text("3\n")
+    write(root, {"ImageSets/Segmentation/train.txt": "1\n", "ImageSets/Segmentation/val.txt": "3\n"})
     return tmp_path
 
 

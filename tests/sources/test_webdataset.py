@@ -20,7 +20,7 @@ from PIL import Image
 
 import stoker
 from reference import pictures
-from sources.making import check_refused, content, picture, split_sizes, tar_bytes, tar_of
+from sources.making import check_refused, content, picture, split_sizes, tar_bytes, tar_of, write
 from stoker import fields
 from stoker.cli.main import main
 from stoker.errors import SourceError, TooManyRejectsError
@@ -173,8 +173,7 @@ def test_a_folder_of_shards_has_splits_by_names_or_folders(tmp_path: Path) -> No
 def test_class_folders_beside_shards_mean_what_they_meant(tmp_path: Path) -> None:
     for split in ("", "train/"):
         root = tmp_path / f"of-{split}"
-        (root / split / "cat").mkdir(parents=True)
-        (root / split / "cat/1.jpg").write_bytes(content("1.jpg"))
+        write(root / split, {"cat/1.jpg": content("1.jpg")})
         one_tar(root / split, A)
         assert list_source(str(root)).classes == (b"cat",)
 
@@ -196,6 +195,7 @@ def test_class_ids_without_images_are_classes(tmp_path: Path) -> None:
         ({"b.jpg": b"x", "b.cls": b"-2"}, "sample with a bad class", "is not a class id"),
         ({"b.jpg": b"x", "b.cls": b"9" * 18}, "sample with a bad class", "is not a class id"),
         ({"b.jpg": b"x", "b.cls": b" " * 2**20 + b"1"}, "sample with a bad class", "is not a class id"),
+        ({"b.jpg": b"x", "b.mask.png": b"x", "b.mask.jpg": b"x"}, "sample with a member twice", "a member twice"),
         ({"b.cls": b"1", "b.cls.txt": b"", "b.Cls": b"1", "b.jpg": b"x"}, "sample with a member twice", "twice"),
     ],
 )
@@ -342,11 +342,6 @@ def test_there_are_only_so_many_fields(tmp_path: Path) -> None:
     assert tree.ignored == {"other member": 2 * (99 - len(tree.fields))}
 
 
-def test_a_mask_that_comes_twice_is_named(tmp_path: Path) -> None:
-    tree = list_source(str(one_tar(tmp_path, {**A, "b.jpg": b"x", "b.mask.png": b"x", "b.mask.jpg": b"x"})))
-    assert tree.warnings == ("samples that have a member twice are not used: photos.tar: b",)
-
-
 @pytest.mark.parametrize(
     "first", [b"", bytes(10_240), b"x" * 3000, tar_bytes({"a.jpg": b"x"})[:700], tar_bytes({"x/": None})]
 )
@@ -367,8 +362,7 @@ def test_a_first_tar_that_says_nothing_hides_no_samples(first: bytes, tmp_path: 
 
 
 def test_the_first_tar_with_files_says_what_all_are(tmp_path: Path) -> None:
-    (tmp_path / "0.tar").write_bytes(bytes(10_240))
-    (tmp_path / "1.tar").write_bytes(tar_of("cat/1.jpg"))
+    write(tmp_path, {"0.tar": bytes(10_240), "1.tar": tar_of("cat/1.jpg")})
     one_tar(tmp_path, A, "2.tar")
     check_refused(tmp_path, match="no tar with a name of ImageNet's")
 
@@ -405,9 +399,7 @@ def test_labels_that_are_of_something_else_are_not_used(text: str, tmp_path: Pat
 
 
 def test_a_compressed_tar_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "a.tar.gz").write_bytes(gzip.compress(tar_bytes(A)))
-    (tmp_path / "more").mkdir()
-    (tmp_path / "more/b.tar.gz").write_bytes(gzip.compress(tar_bytes(A)))
+    write(tmp_path, {"a.tar.gz": gzip.compress(tar_bytes(A)), "more/b.tar.gz": gzip.compress(tar_bytes(A))})
     for source in ("a.tar.gz", "{a,a}.tar.gz", "more"):
         check_refused(tmp_path / source, match=r"[ab]\.tar\.gz is compressed, so .* unpack it with gunzip first")
 

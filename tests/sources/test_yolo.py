@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from PIL import Image
 
 import stoker
 from sources.layouts import yolo
-from sources.making import check_refused, fill, write
+from sources.making import boxes_of, check_refused, fill, write
 from stoker.sources import list_source, with_objects
 from stoker.types import Box
 
@@ -20,16 +20,6 @@ if TYPE_CHECKING:
 
     from commands import Cli
     from stoker.sources import Source
-
-
-def boxes(tree: Source) -> dict[str, list[Any]]:
-    """The boxes of each image, or what is wrong with them."""
-    by_key = {}
-    for split, rows in tree.splits.items():
-        for item in tree.table.take(rows):
-            image = tree.load(item, split)
-            by_key[f"{split} {item.key}"] = image.annotation_error or list(image.boxes)
-    return by_key
 
 
 def dataset(root: Path, yaml: str, *images: str, **labels: str) -> Path:
@@ -46,7 +36,7 @@ def test_boxes_and_classes_of_a_folder_and_of_its_file(tmp_path: Path) -> None:
     root = yolo(tmp_path)
     tree = list_source(str(root))
     assert tree.classes == (b"cat", b"dog")
-    assert boxes(tree) == {
+    assert boxes_of(tree) == {
         "train images/train/1.jpg": [Box(0.375, 0.25, 0.625, 0.75, 1), Box(0.125, 0.25, 0.5, 0.75, 0)],
         "train images/train/2.jpg": f"damaged annotation: {root}/labels/train/2.txt, line 1: there is no class 2",
         "validation images/val/3.jpg": [],
@@ -59,7 +49,7 @@ def test_boxes_and_classes_of_a_folder_and_of_its_file(tmp_path: Path) -> None:
 def test_an_image_without_a_suffix_has_its_text(tmp_path: Path) -> None:
     text = {"1": "0 0.5 0.5 0.25 0.5\n"}
     root = dataset(tmp_path, "names: [cat]\ntrain: images/train\n", "images/train/1", **text)
-    assert boxes(list_source(str(root))) == {"train images/train/1": [Box(0.375, 0.25, 0.625, 0.75, 0)]}
+    assert boxes_of(list_source(str(root))) == {"train images/train/1": [Box(0.375, 0.25, 0.625, 0.75, 0)]}
 
 
 def test_classes_may_be_written_as_fractions(tmp_path: Path) -> None:
@@ -67,7 +57,7 @@ def test_classes_may_be_written_as_fractions(tmp_path: Path) -> None:
     text = {"1": "1.000000000000000000e+00 5.0e-01 0.5 0.25 0.5\n0.0 0.5 0.5 0.25 0.5\n"}
     root = dataset(tmp_path, "names: [cat, dog]\ntrain: images/train\n", "images/train/1.jpg", **text)
     own = [Box(0.375, 0.25, 0.625, 0.75, label) for label in (1, 0)]
-    assert boxes(list_source(str(root))) == {"train images/train/1.jpg": own}
+    assert boxes_of(list_source(str(root))) == {"train images/train/1.jpg": own}
 
 
 @pytest.mark.parametrize(
@@ -89,7 +79,7 @@ def test_splits_are_folders_of_images_beside_a_text_of_classes(images: str, clas
     tree = list_source(str(tmp_path))
     assert tree.classes == (b"cat", b"dog")
     own = {f"train {images.format('train')}/1.jpg": [Box(0.375, 0.25, 0.625, 0.75, 1)]}
-    assert boxes(tree) == {**own, f"validation {images.format('val')}/1.jpg": []}
+    assert boxes_of(tree) == {**own, f"validation {images.format('val')}/1.jpg": []}
 
 
 def test_plan_and_info_name_the_folder_once(tmp_path: Path, cli: Cli) -> None:
@@ -223,8 +213,7 @@ def test_a_list_whose_images_are_not_there_is_refused(line: str, tmp_path: Path)
 def test_a_file_of_any_name_counts_where_it_is_the_only_one(tmp_path: Path) -> None:
     fill(tmp_path, "images/train/1.jpg", "big.yaml")
     (tmp_path / "coco128.yaml").write_text("path: ../datasets/coco128\ntrain: images/train\nnc: 2\n")
-    (tmp_path / "hyp.yml").write_text("train: {lr: 1}\nnames: x\n")
-    (tmp_path / "broken.yaml").write_text("[")
+    write(tmp_path, {"hyp.yml": "train: {lr: 1}\nnames: x\n", "broken.yaml": "["})
     tree = list_source(str(tmp_path))
     assert (tree.classes, split_paths(tree)) == ((b"class_0", b"class_1"), {"train": ["images/train/1.jpg"]})
     (tmp_path / "other.yaml").write_text("train: images/train\nnames: [a]\n")
@@ -290,7 +279,7 @@ def test_a_damaged_line_is_named_with_its_file(line: str, problem: str, tmp_path
     text = f"0 0.5 0.5 1 1\r\n\n{line}\n"
     root = dataset(tmp_path, "names: [a]\ntrain: images/train\n", "images/train/1.jpg", **{"1": text})
     where = f"{root}/labels/train/1.txt"
-    assert boxes(list_source(str(root))) == {
+    assert boxes_of(list_source(str(root))) == {
         "train images/train/1.jpg": f"damaged annotation: {where}, line 3: {problem}"
     }
 
