@@ -36,23 +36,6 @@ NATIVE = ("plain.jpg", "progressive.jpg", "plain.png", "lossy.webp")
 pytestmark = pytest.mark.filterwarnings("ignore:Palette images with Transparency:UserWarning")
 
 
-def in_mode(data: bytes, mode: str) -> Image.Image:
-    """What Pillow gives, in a mode. 16-bit grey becomes 8 bits by rounding, not by a cut.
-
-    Raises:
-        ValueError: Pillow has no such pixels.
-    """
-    opened = Image.open(io.BytesIO(data))
-    if opened.mode == "I;16" and mode != "I;16":
-        return Image.fromarray(np.rint(np.asarray(opened, np.float64) / 257).astype(np.uint8)).convert(mode)
-    return opened.convert(mode)
-
-
-def channels_last(picture: Image.Image) -> Pixels:
-    pixels = np.asarray(picture)
-    return pixels if pixels.ndim == 3 else pixels[:, :, None]
-
-
 def array_for(kind: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[Pixels | None, Pixels]:
     """Where pixels may go, and all of the memory around it."""
     height, width, channels = shape
@@ -91,14 +74,14 @@ def test_the_pixels_are_those_of_pillow(
 ) -> None:
     settings: dict[str, Any] = {"region": region, "size": size, "mode": mode, "filter": resampling}
     try:
-        picture = in_mode(FILES[name], mode)
+        picture = pictures.in_mode(Image.open(io.BytesIO(FILES[name])), mode)
     except ValueError:
         with pytest.raises(ImageError, match=r"mode"):
             image.decode(FILES[name], **settings)
         return
     picture = picture if region is None else picture.crop(region)
     height, width = (size, size) if isinstance(size, int) else size or (picture.height, picture.width)
-    expected = channels_last(picture.resize((width, height), FILTERS[resampling]))
+    expected = pictures.channels_last(picture.resize((width, height), FILTERS[resampling]))
     out, around = array_for(kind, expected.shape, expected.dtype)
     decoded = image.decode(FILES[name], **settings, out=out)
     assert (decoded.shape, decoded.dtype) == (expected.shape, expected.dtype)
@@ -294,7 +277,10 @@ def large(encode: str) -> bytes:
 
 def test_a_large_image_is_that_of_pillow() -> None:
     """Its memory is asked for in another way."""
-    assert (image.decode(large("jpeg:90")) == channels_last(in_mode(large("jpeg:90"), "RGB"))).all()
+    assert (
+        image.decode(large("jpeg:90"))
+        == pictures.channels_last(pictures.in_mode(Image.open(io.BytesIO(large("jpeg:90"))), "RGB"))
+    ).all()
 
 
 @pytest.mark.parametrize("encode", ["jpeg:90", "png", "webp:90"])

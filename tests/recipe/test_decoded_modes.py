@@ -27,19 +27,12 @@ pytestmark = pytest.mark.filterwarnings("ignore:Palette images with Transparency
 
 
 def pillow(data: bytes, mode: str) -> Pixels | None:
-    """What Pillow gives; None where it has no such pixels. 16-bit grey becomes 8 bits by rounding, not by a cut."""
+    """What Pillow gives; None where it has no such pixels."""
     with Image.open(io.BytesIO(data)) as image:
-        if image.mode == "I;16" and mode != "I;16":
-            deep = np.asarray(image).astype(np.int64)
-            converted = np.array(Image.fromarray(np.rint(deep / 257).astype(np.uint8)).convert(mode))
-            if mode == "RGBA" and "transparency" in image.info:
-                converted[deep == image.info["transparency"], 3] = 0
-        else:
-            try:
-                converted = np.asarray(image.convert(mode))
-            except ValueError:
-                return None
-    return converted.reshape(*converted.shape[:2], CHANNELS[mode])
+        try:
+            return pictures.channels_last(pictures.in_mode(image, mode))
+        except ValueError:
+            return None
 
 
 def difference(data: bytes, mode: str) -> int | None:

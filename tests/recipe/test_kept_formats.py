@@ -46,12 +46,9 @@ def opened(data: bytes) -> Image.Image:
 
 
 def as_pillow_gives_it(data: bytes, mode: str) -> NDArray[Any]:
-    """The first frame in a mode; of 16-bit grey in another, round(value / 257)."""
+    """The first frame in a mode."""
     with opened(data) as frame:
-        if not frame.mode.startswith("I"):
-            return np.asarray(frame.convert(mode))
-        wide = np.asarray(frame)
-        return wide.astype(np.uint16) if mode == "I;16" else np.stack([np.rint(wide / 257).astype(np.uint8)] * 3, -1)
+        return np.asarray(pictures.in_mode(frame, mode))
 
 
 FRAMES = {"save_all": True, "append_images": [image("RGB", 2), image("RGB", 3)]}

@@ -39,15 +39,34 @@ def rgb(data: bytes) -> Image.Image:
     return Image.open(io.BytesIO(data)).convert("RGB")
 
 
+def in_mode(image: Image.Image, mode: str) -> Image.Image:
+    """What Stoker makes of an image in a mode: what Pillow does, and of grey of 16 bits round(value / 257).
+
+    Raises:
+        ValueError: Pillow has no such pixels.
+    """
+    if not image.mode.startswith("I"):
+        return image.convert(mode)
+    values, clear = np.asarray(image), image.info.get("transparency")
+    if mode == "I;16":
+        return Image.fromarray(values.astype("<u2"))
+    scaled = Image.fromarray(np.rint(values / 257).astype(np.uint8)).convert(mode)
+    if mode == "RGBA" and clear is not None:
+        scaled.putalpha(Image.fromarray(np.where(values == clear, 0, 255).astype(np.uint8)))
+    return scaled
+
+
+def channels_last(image: Image.Image) -> np.ndarray:
+    array = np.asarray(image)
+    return array if array.ndim == 3 else array[:, :, None]
+
+
 def whole(data: bytes) -> np.ndarray:
-    """The pixels that Stoker gives of a file: those of Pillow, and round(value / 257) of grey of 16 bits."""
+    """The pixels that Stoker gives of a file."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with Image.open(io.BytesIO(data)) as image:
-            if image.mode.startswith("I"):
-                grey = np.rint(np.asarray(image, np.float64) / 257).astype(np.uint8)
-                return np.stack([grey] * 3, axis=-1)
-            return np.asarray(image.convert("RGB"))
+            return np.asarray(in_mode(image, "RGB"))
 
 
 def exif(orientation: int) -> bytes:

@@ -138,22 +138,9 @@ TRANSFORMS: dict[str, list[Any]] = {
 
 
 def whole(data: bytes, mode: str) -> Image.Image:
-    """What Pillow makes of a file; but grey of 16 bits is scaled, and kept for I;16, whatever its byte order.
-
-    Raises:
-        ValueError: Pillow refuses it.
-    """
     with opened_by_pillow(data) as opened, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        if not opened.mode.startswith("I"):
-            return opened.convert(mode)
-        values, clear = np.asarray(opened), opened.info.get("transparency")
-        if mode == "I;16":
-            return Image.fromarray(values.astype("<u2"))
-        scaled = Image.fromarray(np.rint(values / 257).astype(np.uint8)).convert(mode)
-        if mode == "RGBA" and clear is not None:
-            scaled.putalpha(Image.fromarray(np.where(values == clear, 0, 255).astype(np.uint8)))
-        return scaled
+        return pictures.in_mode(opened, mode)
 
 
 def is_refused(data: bytes, mode: str) -> bool:
@@ -216,10 +203,6 @@ def names_in(mode: str) -> list[str]:
     return sorted((name for name, (_, data) in FILES.items() if not is_refused(data, mode)), key="{}.bin.JPEG".format)
 
 
-def shaped(pixels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    return pixels if pixels.ndim == 3 else pixels[:, :, None]
-
-
 def write_folder(folder: Path, names: list[str]) -> Path:
     (folder / "class").mkdir(parents=True)
     for name in names:
@@ -273,7 +256,7 @@ def test_batches_of_a_folder_and_of_shards_have_the_pixels_of_pillow(
     worst: dict[str, int] = {}
     for chosen in TRANSFORMS[column]:
         expected = {
-            name: shaped(transform.show(wholes[name], chosen, transform.Draws(SEED, 0, index)))
+            name: pictures.channels_last(transform.show(wholes[name], chosen, transform.Draws(SEED, 0, index)))
             for index, name in enumerate(names)
         }
         for folder in folders[mode]:
@@ -319,7 +302,7 @@ def test_one_sample_is_what_batches_show(folders: dict[str, tuple[Path, Path]], 
     for folder in folders[mode]:
         train = stoker.open(folder, mode=mode)
         for index, name in enumerate(names_in(mode)):
-            assert (train[index].decode() == shaped(np.asarray(whole(FILES[name][1], mode)))).all(), name
+            assert (train[index].decode() == pictures.channels_last(whole(FILES[name][1], mode))).all(), name
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -329,7 +312,7 @@ def test_a_build_without_decoders_has_the_same_pixels_from_pillow(mode: Any) -> 
         data = FILES[name][1]
         if (kind := sniff(data)) != "jpeg":
             pixels, _ = decode_with_pillow(data, kind, Recipe().check_pixels, mode)
-            expected = shaped(np.asarray(whole(data, mode)))
+            expected = pictures.channels_last(whole(data, mode))
             assert pixels.dtype == expected.dtype
             assert pixels.flags.c_contiguous
             assert (pixels == expected).all(), name
@@ -401,7 +384,7 @@ def test_any_size_and_crop_has_the_pixels_of_pillow(
             return
         pixels = next(iter(loader)).images[0]
     expected = transform.show(whole(encoded, mode), chosen, transform.Draws(seed, 0, 0))
-    assert (pixels == shaped(expected)).all()
+    assert (pixels == pictures.channels_last(expected)).all()
 
 
 PAGE = (ROOT / "docs" / "reference" / "images.md").read_text(encoding="utf-8")
@@ -452,7 +435,10 @@ def test_what_a_build_keeps_has_the_same_pixels_in_every_mode(tmp_path: Path) ->
         built = stoker.open(tmp_path / "built", mode=mode)
         by_name = {sample.source: sample for sample in built}
         for name in names_in(mode):
-            stored_, expected = by_name[f"{name}.bin.JPEG"].decode(), shaped(np.asarray(whole(FILES[name][1], mode)))
+            stored_, expected = (
+                by_name[f"{name}.bin.JPEG"].decode(),
+                pictures.channels_last(whole(FILES[name][1], mode)),
+            )
             if (stored_ != expected).any():
                 differing.add((mode, name))
     assert differing == {("L", "TIFF, 1 to 8, YCbCr")}  # what is not kept becomes RGB, without the luma of its file
