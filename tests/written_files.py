@@ -9,12 +9,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def write_files(root: Path, files: Mapping[str, bytes]) -> Path:
+def write_files(root: Path, files: Mapping[str, bytes | str]) -> Path:
     """Write files by their paths below a folder, and the folders that they are in."""
     for name, content in files.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
     return root
 
 

@@ -19,6 +19,7 @@ from stoker import _native
 from stoker.errors import CorruptRecordError, TruncatedShardError
 from stoker.format.frames import ShardWriter, compression_of, holds_records, inflate
 from stoker.storage import is_scratch_full
+from written_files import flip_bit
 
 PAYLOADS = [b"", b"x" * 100_000, bytes(range(256)) * 40]
 FRAMES = b"".join(map(frame, PAYLOADS))
@@ -95,9 +96,7 @@ def test_a_stream_cut_short_is_an_error(tmp_path: Path, cut: int) -> None:
 
 def test_a_changed_byte_is_an_error(tmp_path: Path) -> None:
     path = written(tmp_path, "gzip")
-    data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 0x40
-    path.write_bytes(data)
+    flip_bit(path, 0.5)
     with pytest.raises(TruncatedShardError, match="compression is damaged before byte"):
         inflate(path)
 

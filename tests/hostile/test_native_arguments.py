@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +12,7 @@ import pytest
 import stoker
 from hostile import native_arguments
 from hostile.native_arguments import Sound
+from programs import run_python
 from small_cases import each
 from stoker import _native
 from stoker.errors import ConfigError, ImageError
@@ -31,8 +30,7 @@ def sound(tmp_path: Path) -> Sound:
 @pytest.mark.slow
 def test_every_function_with_arguments_that_nobody_has_checked(tmp_path: Path) -> None:
     """In a process of its own, whose last line names the call that ended it."""
-    command = [sys.executable, native_arguments.__file__, str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=240, check=False)
+    done = run_python(native_arguments.__file__, tmp_path, seconds=240, errors="replace")
     last = done.stdout.rstrip("\n").rpartition("\n")[2]
     assert (done.returncode, last[:10]) == (0, "all calls:"), last[:500] + "\n" + done.stderr[-2000:]
 

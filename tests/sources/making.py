@@ -17,6 +17,7 @@ from reference.png import END, chunk, header
 from stoker.config import settings_as_options
 from stoker.errors import SourceError
 from stoker.sources import SourceOptions, list_source
+from written_files import write_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
     from stoker.sources import Source
 
+
+write = write_files
 
 IMAGE_ENDINGS = (".jpg", ".jpeg", ".png", ".webp")
 
@@ -71,15 +74,6 @@ def picture(number: int, kind: str = "JPEG") -> bytes:
     """A small image of noise."""
     pixels = np.random.default_rng(number).integers(0, 255, (6, 8, 3), dtype=np.uint8)
     return pictures.encode(Image.fromarray(pixels), format=kind)
-
-
-def write(root: Path, files: Mapping[str, str | bytes]) -> Path:
-    """Write files with what they contain."""
-    for path, contained in files.items():
-        file = root / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(contained.encode() if isinstance(contained, str) else contained)
-    return root
 
 
 def write_lines(path: Path, lines: Iterable[object]) -> Path:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
+
+from programs import output_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,6 +34,4 @@ def test_files_are_listed_in_bounded_memory(tmp_path: Path) -> None:
         for number in range(IMAGES):
             label = number * 7919 % CLASSES
             file.write(f"/data/train/n{label:08d}/n{label:08d}_{number * 31 % 99991}_{number}.JPEG\n")
-    command = [sys.executable, "-c", PROGRAM, str(path), str(IMAGES)]
-    result = subprocess.run(command, check=True, capture_output=True, text=True, timeout=240)
-    assert int(result.stdout) / 1024 < LIMIT_MIB
+    assert int(output_of(PROGRAM, path, IMAGES, seconds=240)) / 1024 < LIMIT_MIB

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +12,7 @@ import pytest
 from PIL import Image
 
 import stoker
+from programs import run_python
 from repository.checkout import ROOT
 from sources.making import split_sizes
 from stoker.errors import SourceWarning
@@ -150,18 +149,12 @@ def test_a_sample_of_a_submission_is_a_table_where_it_is_given(root: str | None,
 def test_a_program_shows_each_warning_once(tmp_path: Path) -> None:
     dogs(tmp_path / "dogs")
     lines = ["import stoker", "stoker.open('dogs', 'train')", "stoker.open('dogs', 'test')"]
-    done = subprocess.run(
-        [sys.executable, "-c", "\n".join(lines)], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
+    done = run_python("-c", "\n".join(lines), cwd=tmp_path)
+    done.check_returncode()
     warned = [line for line in done.stderr.splitlines() if "SourceWarning" in line]
     assert len(warned) == len({*warned}) == 2
-    done = subprocess.run(
-        [sys.executable, "-W", "always", "-c", "\n".join(lines)],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = run_python("-W", "always", "-c", "\n".join(lines), cwd=tmp_path)
+    done.check_returncode()
     assert done.stderr.count("SourceWarning") == 4
 
 

@@ -22,6 +22,7 @@ from PIL import Image
 
 import stoker
 from builder.trees import contents
+from programs import run_python
 from reference import pictures
 from sources.making import check_refused, write, write_table
 from sources.photo_server import REASONS, serving
@@ -388,7 +389,7 @@ def command(*words: object) -> list[str]:
 
 
 def run(*words: object) -> tuple[int, str]:
-    done = subprocess.run(command(*words), capture_output=True, text=True, timeout=120, check=False)
+    done = run_python("-m", "stoker.cli.main", *words)
     return done.returncode, done.stdout + done.stderr
 
 

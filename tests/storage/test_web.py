@@ -9,7 +9,6 @@ import shutil
 import socket
 import ssl
 import subprocess
-import sys
 import threading
 import time
 import urllib.request
@@ -22,6 +21,7 @@ import pytest
 
 from download import faulty_server as does
 from download.faulty_server import running
+from programs import run_python
 from small_cases import each
 from sources.photo_server import serving
 from stoker.errors import ClosedError, SourceError, StorageError
@@ -403,8 +403,7 @@ print(read(), read(), flush=True)
 
 def test_a_forked_process_has_connections_of_its_own_and_both_exit_silently() -> None:
     with serving({"a.jpg": BODY}) as photos:  # which keeps connections
-        words = [sys.executable, "-W", "error", "-c", FORKING, photos.url("photos/a.jpg")]
-        ended = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+        ended = run_python("-W", "error", "-c", FORKING, photos.url("photos/a.jpg"))
     assert (ended.returncode, ended.stderr) == (0, "")
     assert ended.stdout.split() == [str(len(BODY))] * 6
 
