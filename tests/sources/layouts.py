@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from sources.making import content, fill, png, tar_bytes, tar_of, train_tar, xml
+from sources.making import content, fill, png, tar_bytes, tar_of, train_tar, write, xml
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -92,6 +92,7 @@ ODD_NAMES = (
     "no ending",
 )
 BOX = ("n01", "10", "10", "50", "50")
+VALIDATION = "ILSVRC2012_val_0000000"
 
 
 @layout(warnings=1)
@@ -104,107 +105,89 @@ def class_folders(root: Path) -> Path:
 @layout(warnings=2)
 def splits(root: Path) -> Path:
     fill(root, "train/b/1.jpg", "train/a/2.jpg", "val/a/3.jpg", "val/c/4.jpg", "test/5.jpg", "test/6.jpg")
-    (root / "words.txt").write_bytes(b"a\tthe first\nb\tthe second\n")
+    write(root, {"words.txt": "a\tthe first\nb\tthe second\n"})
     return fill(root, "stray/7.jpg", "lists.csv")
 
 
 @layout()
 def flat_validation(root: Path) -> Path:
     fill(root, "train/n01/1.jpg", "train/n02/2.jpg")
-    fill(root, *(f"validation/ILSVRC2012_val_{number:08d}.JPEG" for number in (1, 2, 3)))
-    (root / "imagenet_2012_validation_synset_labels.txt").write_bytes(b"n02\nn01\nn02\n")
-    return root
+    fill(root, *(f"validation/{VALIDATION}{number}.JPEG" for number in (1, 2, 3)))
+    return write(root, {"imagenet_2012_validation_synset_labels.txt": "n02\nn01\nn02\n"})
 
 
 @layout(warnings=1)
 def tiny(root: Path) -> Path:
     fill(root, "train/n01/images/n01_0.JPEG", "train/n02/images/n02_0.JPEG")
     fill(root, "val/images/val_0.JPEG", "val/images/val_1.JPEG", "test/images/test_0.JPEG")
-    for name in ("n01", "n02"):
-        (root / f"train/{name}/{name}_boxes.txt").write_bytes(f"{name}_0.JPEG\t0\t10\t20\t63\n".encode())
-    (root / "val/val_annotations.txt").write_bytes(b"val_0.JPEG\tn02\t0\t0\t31\t31\nval_1.JPEG\tn01\tx\t0\t3\t3\n")
-    (root / "wnids.txt").write_bytes(b"n01\nn02\n")
-    return root
+    write(root, {f"train/{name}/{name}_boxes.txt": f"{name}_0.JPEG\t0\t10\t20\t63\n" for name in ("n01", "n02")})
+    lines = "val_0.JPEG\tn02\t0\t0\t31\t31\nval_1.JPEG\tn01\tx\t0\t3\t3\n"
+    return write(root, {"val/val_annotations.txt": lines, "wnids.txt": "n01\nn02\n"})
 
 
 @layout()
 def ilsvrc(root: Path) -> Path:
     top = "ILSVRC"
     fill(root, f"{top}/Data/CLS-LOC/train/n01/n01_1.JPEG", f"{top}/Data/CLS-LOC/train/n02/n02_1.JPEG")
-    fill(root, f"{top}/Data/CLS-LOC/val/ILSVRC2012_val_00000001.JPEG")
-    (root / "LOC_val_solution.csv").write_bytes(b"ImageId,P\nILSVRC2012_val_00000001,n02 1 2 3 4\n")
-    (root / "LOC_synset_mapping.txt").write_bytes(b"n01 tench, fish\nn02 goldfish\n")
-    folder = root / top / "Annotations/CLS-LOC"
-    for path in ("train/n01/n01_1.xml", "val/ILSVRC2012_val_00000001.xml"):
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(xml(BOX))
-    return root
+    fill(root, f"{top}/Data/CLS-LOC/val/{VALIDATION}1.JPEG")
+    write(
+        root / top / "Annotations/CLS-LOC", dict.fromkeys(("train/n01/n01_1.xml", f"val/{VALIDATION}1.xml"), xml(BOX))
+    )
+    lists = {"LOC_val_solution.csv": f"ImageId,P\n{VALIDATION}1,n02 1 2 3 4\n"}
+    return write(root, lists | {"LOC_synset_mapping.txt": "n01 tench, fish\nn02 goldfish\n"})
 
 
 @layout(warnings=1)
 def dogs(root: Path) -> Path:
     fill(root, "Images/n02-Chihuahua/n02_1.jpg", "Images/n03-Beagle/n03_1.jpg", "lists/train.mat")
-    folder = root / "Annotation/n02-Chihuahua"
-    folder.mkdir(parents=True)
-    (folder / "n02_1").write_text(xml(("Chihuahua", "1", "2", "30", "40")))
-    return root
+    return write(root, {"Annotation/n02-Chihuahua/n02_1": xml(("Chihuahua", "1", "2", "30", "40"))})
 
 
 @layout()
 def nvidia(root: Path) -> Path:
     fill(root, "data/train/n01/1.jpg", "data/train/n02/2.jpg", "data/validation/n01/3.jpg")
-    folder = root / "bounding_boxes"
-    folder.mkdir()
-    (folder / "annotations.tar.gz").write_bytes(tar_bytes({"n01/1.xml": xml(BOX).encode()}))
-    return root
+    return write(root, {"bounding_boxes/annotations.tar.gz": tar_bytes({"n01/1.xml": xml(BOX).encode()})})
 
 
 @layout()
 def voc_folder(root: Path) -> Path:
     fill(root, "train/n01/1.jpg", "train/n02/2.jpg")
-    (root / "Annotations").mkdir()
-    (root / "Annotations/1.xml").write_text(xml(BOX, ("n02", "1", "1", "5", "5")))
-    (root / "Annotations/2.xml").write_text("<broken")
-    return root
+    return write(root / "Annotations", {"1.xml": xml(BOX, ("n02", "1", "1", "5", "5")), "2.xml": "<broken"}).parent
 
 
 @layout(warnings=1)
 def box_list(root: Path) -> Path:
     fill(root, "train/n01/n01_1.JPEG", "val/n01/n01_2.JPEG")
-    (root / "imagenet_2012_bounding_boxes.csv").write_bytes(b"n01_1.JPEG,0.1,0.2,0.3,0.4\nnonsense\n")
-    return root
+    return write(root, {"imagenet_2012_bounding_boxes.csv": "n01_1.JPEG,0.1,0.2,0.3,0.4\nnonsense\n"})
 
 
 @layout()
 def imagenet_tars(root: Path) -> Path:
-    root.mkdir(exist_ok=True)
-    (root / "ILSVRC2012_img_train.tar").write_bytes(train_tar({"n01": ["a.JPEG", "b.JPEG"], "n02": ["c.JPEG"]}))
-    names = [f"ILSVRC2012_val_{number:08d}.JPEG" for number in (2, 1)]
-    (root / "ILSVRC2012_img_val.tar").write_bytes(tar_of(*names))
-    (root / "imagenet_2012_validation_synset_labels.txt").write_bytes(b"n02\nn01\n")
-    return root
+    train = train_tar({"n01": ["a.JPEG", "b.JPEG"], "n02": ["c.JPEG"]})
+    tars = {"train": train, "val": tar_of(f"{VALIDATION}2.JPEG", f"{VALIDATION}1.JPEG")}
+    write(root, {"imagenet_2012_validation_synset_labels.txt": "n02\nn01\n"})
+    return write(root, {f"ILSVRC2012_img_{split}.tar": tar for split, tar in tars.items()})
 
 
 @layout(warnings=1)
 def imagenet_download(root: Path) -> Path:
     """What ``stoker download imagenet`` leaves."""
-    (root / "bounding_boxes").mkdir(parents=True)
     train = {"n01751748": ["n01751748_1.JPEG"], "n01440764": ["n01440764_7.JPEG", "n01440764_8.JPEG"]}
-    (root / "ILSVRC2012_img_train.tar").write_bytes(train_tar(train))
-    (root / "ILSVRC2012_img_val.tar").write_bytes(tar_of("ILSVRC2012_val_00000001.JPEG"))
     kit = tar_bytes({"ILSVRC2012_devkit_t12/data/ILSVRC2012_validation_ground_truth.txt": b"490\n361\n"})
-    (root / "ILSVRC2012_devkit_t12.tar.gz").write_bytes(gzip.compress(kit))
     box = tar_bytes({"n01440764/n01440764_7.xml": xml(("n01440764", "20", "10", "100", "50")).encode()})
-    (root / "bounding_boxes/annotations.tar.gz").write_bytes(gzip.compress(box))
-    return root
+    tars = {
+        "ILSVRC2012_img_train.tar": train_tar(train),
+        "ILSVRC2012_img_val.tar": tar_of(f"{VALIDATION}1.JPEG"),
+        "ILSVRC2012_devkit_t12.tar.gz": gzip.compress(kit),
+        "bounding_boxes/annotations.tar.gz": gzip.compress(box),
+    }
+    return write(root, tars)
 
 
 @layout()
 def one_tar(root: Path) -> Path:
-    root.mkdir(exist_ok=True)
-    path = root / "photos.tar"
-    path.write_bytes(tar_of("p/cat/1.jpg", "p/dog/2.jpg", "p/dog/notes.txt", "p/.x/3.jpg"))
-    return path
+    tar = tar_of("p/cat/1.jpg", "p/dog/2.jpg", "p/dog/notes.txt", "p/.x/3.jpg")
+    return write(root, {"photos.tar": tar}) / "photos.tar"
 
 
 @layout(warnings=3)
@@ -220,33 +203,26 @@ def webdataset(root: Path) -> Path:
             "5.jpg": content("5.jpg"),
         },
     }
-    for name, members in shards.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_bytes(tar_bytes(members))
-    return root
+    return write(root, {name: tar_bytes(members) for name, members in shards.items()})
 
 
 @layout()
 def webdataset_tar(root: Path) -> Path:
-    root.mkdir(exist_ok=True)
-    path = root / "captions-val.tar"
-    path.write_bytes(tar_bytes({"1.jpg": content("1.jpg"), "1.txt": b"one", "2.jpg": content("2.jpg")}))
-    return path
+    tar = tar_bytes({"1.jpg": content("1.jpg"), "1.txt": b"one", "2.jpg": content("2.jpg")})
+    return write(root, {"captions-val.tar": tar}) / "captions-val.tar"
 
 
 @layout(warnings=1)
 def webdataset_braces(root: Path) -> Path:
     """Some of the tars that lie there, by a pattern, with the names of their classes."""
-    root.mkdir(exist_ok=True)
     for number in range(3):
         sample = {
             f"{number}.jpg": content(f"{number}.jpg"),
             f"{number}.cls": b"%d" % number,
             f"{number}.mask.png": png(f"mask {number}", channels=1),
         }
-        (root / f"{number}.tar").write_bytes(tar_bytes(sample))
-    (root / "labels.txt").write_bytes(b"cat\tpet\ndog\neel\n")
-    return root / "{0..1}.tar"
+        write(root, {f"{number}.tar": tar_bytes(sample)})
+    return write(root, {"labels.txt": "cat\tpet\ndog\neel\n"}) / "{0..1}.tar"
 
 
 @layout()
@@ -273,37 +249,32 @@ def file_list(root: Path) -> Path:
         root, "all/cat/1.jpg", "all/cat/ 2.jpg", *(f"all/dog/{number}.jpg" for number in range(12)), "fox/images/3.jpg"
     )
     lines = ["all/cat/1.jpg", "all/cat/ 2.jpg ", "", "all/../all/dog/missing.jpg", "fox/images/3.jpg", "all/cat/1.jpg"]
-    path = root / "list.txt"
-    path.write_text("\n".join([*lines, *(f"all/dog/{number}.jpg" for number in (*range(11), 99))]))
-    return path
+    lines += [f"all/dog/{number}.jpg" for number in (*range(11), 99)]
+    return write(root, {"list.txt": "\n".join(lines)}) / "list.txt"
 
 
 @layout(warnings=2)
 def labelled_list(root: Path) -> Path:
     fill(root, "all/1.jpg", "all/2.jpg", *(f"more/{number}.jpg" for number in range(12)), "3.jpg")
-    path = root / "list.txt"
     lines = ["all/1.jpg,7", "all/2.jpg,-1", "all/missing.jpg,0", "3.jpg,2"]
-    path.write_text("\n".join([*lines, *(f"more/{number}.jpg,{number % 3}" for number in range(11))]))
-    return path
+    lines += [f"more/{number}.jpg,{number % 3}" for number in range(11)]
+    return write(root, {"list.txt": "\n".join(lines)}) / "list.txt"
 
 
 @layout(warnings=3)
 def metadata(root: Path) -> Path:
     fill(root, "train/all/1.jpg", "train/all/2.jpg", "train/.3.jpg", "test/4.jpg", "test/unused.jpg")
-    (root / "train/metadata.csv").write_text(
-        'file_name,label,caption,depth_file_name\nall/1.jpg,cat,"one, two",all/2.jpg\nall/2.jpg,dog,ü日,gone.jpg\n'
-        ".3.jpg,,,all/1.jpg\nall/missing.jpg,cat,x,y\n"
-    )
-    (root / "test/metadata.csv").write_text("file_name,caption,depth_file_name\n4.jpg,four,4.jpg\n")
-    return root
+    train = 'file_name,label,caption,depth_file_name\nall/1.jpg,cat,"one, two",all/2.jpg\nall/2.jpg,dog,ü日,gone.jpg\n'
+    train += ".3.jpg,,,all/1.jpg\nall/missing.jpg,cat,x,y\n"
+    test = "file_name,caption,depth_file_name\n4.jpg,four,4.jpg\n"
+    return write(root, {"train/metadata.csv": train, "test/metadata.csv": test})
 
 
 @layout()
 def metadata_lines(root: Path) -> Path:
     fill(root, *(f"{number}.jpg" for number in range(5)))
     lines = ({"file_name": f"{number}.jpg", "label": number % 3, "tags": [number]} for number in range(5))
-    (root / "metadata.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return root
+    return write(root, {"metadata.jsonl": "".join(json.dumps(line) + "\n" for line in lines)})
 
 
 @layout(warnings=2)
@@ -313,10 +284,8 @@ def coco_boxes(root: Path) -> Path:
     images = [{"id": number, "file_name": name, "width": 80, "height": 60} for number, name in names]
     boxes = [{"image_id": number % 3, "category_id": 7 - number, "bbox": [number, 2, 30, 40]} for number in range(5)]
     categories = [{"id": number, "name": f"class {-number}"} for number in range(4, 8)]
-    path = root / "annotations/instances_val2017.json"
-    path.parent.mkdir()
-    path.write_text(json.dumps({"images": images, "annotations": boxes, "categories": categories}))
-    return path
+    document = json.dumps({"images": images, "annotations": boxes, "categories": categories})
+    return write(root, {"annotations/instances_val2017.json": document}) / "annotations/instances_val2017.json"
 
 
 @layout(warnings=7)
@@ -324,7 +293,6 @@ def coco_splits(root: Path) -> Path:
     """The official layout, with captions that are not used, a category that one file lacks, and a folder of none."""
     fill(root, "train2017/2.jpg", "train2017/1.jpg", "val2017/1.jpg", "val2017/unused.jpg", "test2017/3.jpg")
     fill(root, "stuff/1.png")
-    (root / "annotations").mkdir()
     categories = [{"id": 18, "name": "dog"}, {"id": 17, "name": "cat"}, {"id": 90, "name": "bus"}]
     for subject, year, names, count in (
         ("instances", "train2017", ("2.jpg", "missing.jpg", "1.jpg"), 3),
@@ -335,7 +303,7 @@ def coco_splits(root: Path) -> Path:
         images = [{"id": at, "file_name": name, "width": 80, "height": 60} for at, name in enumerate(names)]
         boxes = [{"image_id": 0, "category_id": 18, "bbox": [1, 2, 30, 40]}] * (subject == "instances")
         document = {"images": images, "annotations": boxes, "categories": categories[:count]}
-        (root / f"annotations/{subject}_{year}.json").write_text(json.dumps(document))
+        write(root, {f"annotations/{subject}_{year}.json": json.dumps(document)})
     return root
 
 
@@ -348,63 +316,54 @@ def roboflow_coco(root: Path) -> Path:
         images = [{"id": at, "file_name": name, "width": 80, "height": 60} for at, name in enumerate(names)]
         boxes = [{"image_id": 0, "category_id": 1, "bbox": [len(split), 2, 30, 40]}]
         document = {"images": images, "annotations": boxes, "categories": categories}
-        (root / split / "_annotations.coco.json").write_text(json.dumps(document))
+        write(root, {f"{split}/_annotations.coco.json": json.dumps(document)})
     return fill(root, "README.roboflow.txt")
 
 
 @layout()
 def mapped_list(root: Path) -> Path:
     fill(root, "Data/train/n01/1.jpg", "Data/train/n02/2.jpg")
-    (root / "Annotations/train/n01").mkdir(parents=True)
-    (root / "Annotations/train/n01/1.xml").write_text(xml(BOX))
-    path = root / "list.txt"
-    path.write_text("Data/train/n01/1.jpg\nData/train/n02/2.jpg\n")
-    return path
+    write(root, {"Annotations/train/n01/1.xml": xml(BOX)})
+    return write(root, {"list.txt": "Data/train/n01/1.jpg\nData/train/n02/2.jpg\n"}) / "list.txt"
 
 
 @layout(warnings=1)
 def pipeline_config(root: Path) -> Path:
     fill(root, "photos/n01/1.jpg", "photos/n02/2.jpg", "photos/n01/3.jpg")
-    (root / "lists").mkdir()
-    (root / "lists/train.txt").write_text("../photos/n01/1.jpg\n../photos/n02/2.jpg\n")
-    (root / "test.txt").write_text("photos/n01/3.jpg\n")
-    path = root / "ilsvrc.json"
+    write(root, {"lists/train.txt": "../photos/n01/1.jpg\n../photos/n02/2.jpg\n", "test.txt": "photos/n01/3.jpg\n"})
     config = {"train_filelist": "lists/train.txt", "test_filelist": "test.txt", "num_classes": 3}
-    path.write_text(json.dumps({"data": config}))
-    return path
+    return write(root, {"ilsvrc.json": json.dumps({"data": config})}) / "ilsvrc.json"
 
 
 @layout()
 def yolo(root: Path) -> Path:
     fill(root, "images/train/2.jpg", "images/train/1.jpg", "images/val/3.jpg")
-    (root / "data.yaml").write_text("path: .\ntrain: images/train\nval: images/val\nnames:\n  0: cat\n  1: dog\n")
-    (root / "labels/train").mkdir(parents=True)
-    (root / "labels/train/1.txt").write_text("1 0.5 0.5 0.25 0.5\n0 0.125 0.25 0.5 0.25 0.5 0.75\n")
-    (root / "labels/train/2.txt").write_text("2 0.5 0.5 0.25 0.5\n")
-    return root
+    texts = {
+        "data.yaml": "path: .\ntrain: images/train\nval: images/val\nnames:\n  0: cat\n  1: dog\n",
+        "labels/train/1.txt": "1 0.5 0.5 0.25 0.5\n0 0.125 0.25 0.5 0.25 0.5 0.75\n",
+        "labels/train/2.txt": "2 0.5 0.5 0.25 0.5\n",
+    }
+    return write(root, texts)
 
 
 @layout()
 def roboflow(root: Path) -> Path:
     """As Roboflow exports it, whose paths lead one folder too high."""
     fill(root, "train/images/2.jpg", "train/images/1.jpg", "valid/images/3.jpg")
-    (root / "data.yaml").write_text(
-        "path: ../datasets/cats\ntrain: ../train/images\nval: ../valid/images\nnc: 1\nnames: ['cat']\n"
-    )
-    (root / "train/labels").mkdir()
-    (root / "train/labels/1.txt").write_text("0 0.5 0.5 0.25 0.5\n")
-    return root
+    yaml = "path: ../datasets/cats\ntrain: ../train/images\nval: ../valid/images\nnc: 1\nnames: ['cat']\n"
+    return write(root, {"data.yaml": yaml, "train/labels/1.txt": "0 0.5 0.5 0.25 0.5\n"})
 
 
 @layout(warnings=1)
 def yolo_lists(root: Path) -> Path:
     fill(root, *(f"images/{name}" for name in ("2.jpg", "1.jpg", "3.jpg", "unused.jpg")))
-    (root / "coco.yaml").write_text("train: train.txt\nval: val.txt\nnames: [cat]\n")
-    (root / "train.txt").write_text("./images/2.jpg\n./images/1.jpg\n")
-    (root / "val.txt").write_text("images/3.jpg\nimages/gone.jpg\n")
-    (root / "labels").mkdir()
-    (root / "labels/1.txt").write_text("0 0.5 0.5 0.25 0.5\n")
-    return root
+    texts = {
+        "coco.yaml": "train: train.txt\nval: val.txt\nnames: [cat]\n",
+        "train.txt": "./images/2.jpg\n./images/1.jpg\n",
+        "val.txt": "images/3.jpg\nimages/gone.jpg\n",
+        "labels/1.txt": "0 0.5 0.5 0.25 0.5\n",
+    }
+    return write(root, texts)
 
 
 @layout(warnings=3)
@@ -412,11 +371,9 @@ def mask_folders(root: Path) -> Path:
     """Images without a mask, a mask without an image, and one that has a suffix."""
     fill(root, *(f"train/images/{name}" for name in ("2.jpg", "1.jpg", "ü日.png", "alone.jpg", ".hidden.jpg")))
     fill(root, "valid/images/3.jpg", "test/images/4.jpg", "train/masks/notes.txt")
-    for path in ("train/masks/1.png", "train/masks/2_mask.png", "train/masks/ü日.png", "valid/masks/3.png"):
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_bytes(png(path, channels=1))
-    (root / "valid/masks/unused.png").write_bytes(png("unused", channels=1))
-    return root
+    paths = ("train/masks/1.png", "train/masks/2_mask.png", "train/masks/ü日.png", "valid/masks/3.png")
+    write(root, {"valid/masks/unused.png": png("unused", channels=1)})
+    return write(root, {path: png(path, channels=1) for path in paths})
 
 
 @layout()
@@ -426,8 +383,8 @@ def cityscapes(root: Path) -> Path:
         fill(root, f"leftImg8bit/{split}/{city}/{name}_leftImg8bit.png")
         folder = root / f"gtFine/{split}/{city}"
         fill(folder, f"{name}_gtFine_color.png", f"{name}_gtFine_polygons.json")
-        for what in ("labelIds", "instanceIds"):
-            (folder / f"{name}_gtFine_{what}.png").write_bytes(png(f"{what} {city}", channels=1))
+        masks = {what: png(f"{what} {city}", channels=1) for what in ("labelIds", "instanceIds")}
+        write(folder, {f"{name}_gtFine_{what}.png": mask for what, mask in masks.items()})
     return root
 
 
@@ -437,13 +394,11 @@ def pets(root: Path) -> Path:
     names = ("Abyssinian_1", "Abyssinian_2", "american_bulldog_10", "american_bulldog_11")
     for name in names:
         fill(root, f"images/{name}.jpg", f"annotations/xmls/{name}.xml", f"annotations/trimaps/._{name}.png")
-        (root / f"annotations/trimaps/{name}.png").write_bytes(png(name, channels=1))
+        write(root, {f"annotations/trimaps/{name}.png": png(name, channels=1)})
     fill(root, "images/Abyssinian_1.mat")
     lines = [f"{name} {at // 2 + 1} {at // 2 + 1} 1\n" for at, name in enumerate(names)]
-    (root / "annotations/list.txt").write_text("#Image CLASS-ID SPECIES BREED ID\n" + "".join(lines))
-    (root / "annotations/trainval.txt").write_text("".join(lines[::2]))
-    (root / "annotations/test.txt").write_text("".join(lines[1::2]))
-    return root
+    texts = {"trainval": lines[::2], "test": lines[1::2], "list": ["#Image CLASS-ID SPECIES BREED ID\n", *lines]}
+    return write(root, {f"annotations/{name}.txt": "".join(own) for name, own in texts.items()})
 
 
 @layout(warnings=2)
@@ -475,15 +430,10 @@ def voc(root: Path) -> Path:
     ):
         top = root / f"VOCdevkit/{year}"
         fill(top, *(f"JPEGImages/{number}.jpg" for number in (3, 2, 1, 4)), "SegmentationClass/1.png")
-        (top / "Annotations").mkdir()
-        for number in (1, 2):
-            flags = "<truncated>1</truncated><difficult>0</difficult>"
-            text = xml(("dog", "10", "10", "50", "50"), ("aeroplane", "20", "0", "200", "30"))
-            (top / f"Annotations/{number}.xml").write_text(text.replace("<name>dog", f"{flags}<name>dog"))
-        (top / "Annotations/3.xml").write_text("<broken")
-        for name, lines in lists.items():
-            (top / f"ImageSets/{name}.txt").parent.mkdir(parents=True, exist_ok=True)
-            (top / f"ImageSets/{name}.txt").write_text(lines + "\n")
+        text = xml(("dog", "10", "10", "50", "50"), ("aeroplane", "20", "0", "200", "30"))
+        text = text.replace("<name>dog", "<truncated>1</truncated><difficult>0</difficult><name>dog")
+        write(top / "Annotations", {"1.xml": text, "2.xml": text, "3.xml": "<broken"})
+        write(top, {f"ImageSets/{name}.txt": lines + "\n" for name, lines in lists.items()})
     return root
 
 
@@ -491,64 +441,59 @@ def voc(root: Path) -> Path:
 def cvat_voc(root: Path) -> Path:
     """As CVAT exports it, with a name with a blank, a class without objects, and one that its list lacks."""
     fill(root, "JPEGImages/frame 1.png", "JPEGImages/a/2.png")
-    (root / "Annotations/a").mkdir(parents=True)
-    (root / "Annotations/frame 1.xml").write_text(xml(("dog", "0", "0", "20.5", "30")))
-    (root / "Annotations/a/2.xml").write_text(xml(("zebra", "0", "0", "20.5", "30")))
-    (root / "ImageSets/Main").mkdir(parents=True)
-    (root / "ImageSets/Main/default.txt").write_text('"frame 1"\na/2\n')
-    colors = "# label:color_rgb:parts:actions\nbackground:0,0,0::\nfox:128,0,0::\ndog:0,128,0::\n"
-    (root / "labelmap.txt").write_text(colors)
-    return root
+    texts = {
+        "Annotations/frame 1.xml": xml(("dog", "0", "0", "20.5", "30")),
+        "Annotations/a/2.xml": xml(("zebra", "0", "0", "20.5", "30")),
+        "ImageSets/Main/default.txt": '"frame 1"\na/2\n',
+        "labelmap.txt": "# label:color_rgb:parts:actions\nbackground:0,0,0::\nfox:128,0,0::\ndog:0,128,0::\n",
+    }
+    return write(root, texts)
 
 
 @layout()
 def roboflow_voc(root: Path) -> Path:
     fill(root, "train/1_jpg.rf.0a.jpg", "train/2_jpg.rf.0b.jpg", "valid/3_jpg.rf.0c.jpg", "README.dataset.txt")
-    for name, of in (("train/1_jpg.rf.0a", "helmet"), ("train/2_jpg.rf.0b", "head"), ("valid/3_jpg.rf.0c", "helmet")):
-        (root / f"{name}.xml").write_text(xml((of, "1", "1", "100", "50")))
-    return root
+    names = (("train/1_jpg.rf.0a", "helmet"), ("train/2_jpg.rf.0b", "head"), ("valid/3_jpg.rf.0c", "helmet"))
+    return write(root, {f"{name}.xml": xml((of, "1", "1", "100", "50")) for name, of in names})
 
 
 @layout(warnings=2)
 def labelimg(root: Path) -> Path:
     """Images and XML in two folders; one of each lacks the other."""
     fill(root, *(f"images/{number}.jpg" for number in (1, 2)))
-    (root / "annotations").mkdir()
-    for number in (1, 3):
-        (root / f"annotations/{number}.xml").write_text(xml(("cat", "1", "1", "100", "50")))
-    return root
+    return write(root, {f"annotations/{number}.xml": xml(("cat", "1", "1", "100", "50")) for number in (1, 3)})
 
 
 @layout()
 def labelimg_voc(root: Path) -> Path:
     """Images and XML in one folder below the source."""
     fill(root, *(f"images/{number}.jpg" for number in (1, 2)))
-    for number, of in ((1, "dog"), (2, "cat")):
-        (root / f"images/{number}.xml").write_text(xml((of, "1", "1", "100", "50")))
-    return root
+    return write(
+        root, {f"images/{number}.xml": xml((of, "1", "1", "100", "50")) for number, of in ((1, "dog"), (2, "cat"))}
+    )
 
 
 @layout()
 def labelimg_yolo(root: Path) -> Path:
     """Texts beside the images, in a folder whose name would be replaced; one image has none."""
     fill(root, *(f"images/{number}.jpg" for number in (1, 2, 3)))
-    (root / "images/1.txt").write_text("1 0.5 0.5 0.25 0.5\n")
-    (root / "images/2.txt").write_text("0 0.5 0.5 0.25 0.5\n1 0.25 0.25 0.25 0.5\n")
-    (root / "images/classes.txt").write_text("cat\ndog\n")
-    return root
+    boxes = ("1 0.5 0.5 0.25 0.5\n", "0 0.5 0.5 0.25 0.5\n1 0.25 0.25 0.25 0.5\n")
+    return write(root, {"images/1.txt": boxes[0], "images/2.txt": boxes[1], "images/classes.txt": "cat\ndog\n"})
 
 
 @layout(warnings=1)
 def darknet(root: Path) -> Path:
     """As its guide says; all paths begin with the folder itself, and one image is not there."""
     fill(root, *(f"data/obj/{number}.jpg" for number in (1, 2, 3)))
-    (root / "data/obj/2.txt").write_text("1 0.5 0.5 0.25 0.5\n")
-    (root / "data/obj.names").write_text("cat\ndog\n")
-    text = "classes = 2\ntrain  = data/train.txt\nvalid = data/test.txt\nnames = data/obj.names\nbackup = backup/\n"
-    (root / "data/obj.data").write_text(text)
-    (root / "data/train.txt").write_text("data/obj/2.jpg\ndata/obj/1.jpg\n")
-    (root / "data/test.txt").write_text("data/obj/3.jpg\ndata/obj/gone.jpg\n")
-    return root
+    lists = "train  = data/train.txt\nvalid = data/test.txt\nnames = data/obj.names\n"
+    texts = {
+        "obj/2.txt": "1 0.5 0.5 0.25 0.5\n",
+        "obj.names": "cat\ndog\n",
+        "obj.data": f"classes = 2\n{lists}backup = backup/\n",
+        "train.txt": "data/obj/2.jpg\ndata/obj/1.jpg\n",
+        "test.txt": "data/obj/3.jpg\ndata/obj/gone.jpg\n",
+    }
+    return write(root / "data", texts).parent
 
 
 @layout()
@@ -558,18 +503,17 @@ def pattern(root: Path) -> Path:
     return root / "all/t*/**/*.jpg"
 
 
-def write_images(folder: Path, images: Mapping[str, Drawn]) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, drawn in images.items():
-        (folder / f"{name}.jpg").write_bytes(drawn.data)
-    return folder
-
-
-def write_xml(folder: Path, images: Mapping[str, Drawn]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
+def annotations(images: Mapping[str, Drawn]) -> dict[str, str]:
+    """The XML of images, by the names of the files."""
+    texts = {}
     for name, drawn in images.items():
         (width, height), (left, top, right, bottom) = (map(str, numbers) for numbers in (drawn.size, drawn.edges))
-        (folder / f"{name}.xml").write_text(xml(("n01", left, top, right, bottom), size=(width, height)))
+        texts[f"{name}.xml"] = xml(("n01", left, top, right, bottom), size=(width, height))
+    return texts
+
+
+def write_images(folder: Path, images: Mapping[str, Drawn]) -> None:
+    write(folder, {f"{name}.jpg": drawn.data for name, drawn in images.items()})
 
 
 @boxes("pets")
@@ -582,34 +526,32 @@ def boxes_of_coco(root: Path, splits: Splits) -> None:
             rows.append({"id": at, "file_name": f"{name}.jpg", "width": drawn.size[0], "height": drawn.size[1]})
             objects.append({"image_id": at, "category_id": 1, "bbox": [left, top, right - left, bottom - top]})
         document = {"images": rows, "annotations": objects, "categories": [{"id": 1, "name": "n01"}]}
-        (root / f"instances_{split}.json").write_text(json.dumps(document))
+        write(root, {f"instances_{split}.json": json.dumps(document)})
 
 
 @boxes("coco8", states_sizes=False)
 def boxes_of_yolo(root: Path, splits: Splits) -> None:
     for split, images in splits.items():
         write_images(root / "images" / split, images)
-        (root / "labels" / split).mkdir(parents=True)
         for name, drawn in images.items():
             (width, height), (left, top, right, bottom) = drawn.size, drawn.edges
-            numbers = (left + right) / 2 / width, (top + bottom) / 2 / height, (right - left) / width
-            line = " ".join(map(str, (0, *numbers, (bottom - top) / height)))
-            (root / f"labels/{split}/{name}.txt").write_text(line)
+            centre, sides = ((left + right) / 2 / width, (top + bottom) / 2 / height), (right - left, bottom - top)
+            line = f"0 {centre[0]} {centre[1]} {sides[0] / width} {sides[1] / height}"
+            write(root, {f"labels/{split}/{name}.txt": line})
     folders = "".join(f"{split}: images/{split}\n" for split in splits)
-    (root / "data.yaml").write_text(f"path: .\nnames: [n01]\n{folders}")
+    write(root, {"data.yaml": f"path: .\nnames: [n01]\n{folders}"})
 
 
 @boxes()
 def boxes_of_voc(root: Path, splits: Splits) -> None:
-    (root / "ImageSets/Main").mkdir(parents=True)
     for split, images in splits.items():
         write_images(root / "JPEGImages", images)
-        write_xml(root / "Annotations", images)
-        (root / f"ImageSets/Main/{split}.txt").write_text("\n".join(images))
+        write(root / "Annotations", annotations(images))
+        write(root, {f"ImageSets/Main/{split}.txt": "\n".join(images)})
 
 
 @boxes(states_sizes=False)  # annotators of ImageNet saw images of other sizes
 def boxes_of_class_folders(root: Path, splits: Splits) -> None:
     for split, images in splits.items():
         write_images(root / split / "n01", images)
-        write_xml(root / "Annotations" / split / "n01", images)
+        write(root / "Annotations" / split / "n01", annotations(images))
