@@ -14,14 +14,13 @@ from PIL import Image
 import stoker
 from sources.layouts import LAYOUTS as SOURCES
 from sources.layouts import WARNINGS
-from sources.making import fill, refused
+from sources.making import fill, refused, write_lines
 from stoker.cli.main import main
 from stoker.errors import LabelWarning, SourceError
 from stoker.sources import SourceOptions, list_source
 from storage.store_folders import copy, store_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 NAMES = ("cat", "dog")
@@ -42,10 +41,7 @@ def images(root: Path, *patterns: str, mode: str = "RGB") -> None:
 
 def table(path: Path, header: str, row: str) -> Path:
     """A table of six rows, each with the number of an image and the name of a class in it."""
-    lines = [header, *(row.format(number, NAMES[number % 2]) for number in range(6))]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join(lines) + "\n")
-    return path
+    return write_lines(path, [header, *(row.format(number, NAMES[number % 2]) for number in range(6))])
 
 
 def planned(capsys: pytest.CaptureFixture[str], *typed: str) -> dict[str, int]:
@@ -62,47 +58,32 @@ def type_line(message: str, number: int, cwd: Path) -> str:
     return re.split("; if its folders| \\(for stoker", given)[0]
 
 
-def beside_images(root: Path) -> Path:
-    images(root, "images/{}.jpg")
-    return table(root / "labels.csv", "file,label", "{}.jpg,{}")
+TABLES = {
+    "beside images": ("images/{}.jpg", "labels.csv", "file,label", "{}.jpg,{}"),
+    "without extension": ("it's images/im{}.jpg", "labels.csv", "id;breed", "im{};{}"),
+    "of Kaggle": ("train/{}.jpg", "train.csv", '"id","breed"', '"{}","{}"'),
+    "one deeper": (
+        "data/train_images/{}.png",
+        "data/train.csv",
+        "image,width,breed,stars",
+        "train_images/{0}.png,24,{1},{0}",
+    ),
+    "images deeper": ("train/train/{}.jpg", "train.tsv", "number\timage_id\tclass", "{0}0\t{0}.jpg\t{1}"),
+    "in no folder": ("{}.jpg", "labels.csv", "\ufeffid,breed", "{},{}"),
+}
 
 
-def without_extension(root: Path) -> Path:
-    images(root, "it's images/im{}.jpg")
-    return table(root / "labels.csv", "id;breed", "im{};{}")
-
-
-def kaggle(root: Path) -> Path:
-    images(root, "train/{}.jpg", "test/{}.jpg")
-    table(root / "sample_submission.csv", "id,breed", "{},cat")
-    return table(root / "train.csv", '"id","breed"', '"{}","{}"')
-
-
-def one_deeper(root: Path) -> Path:
-    images(root, "data/train_images/{}.png")
-    return table(root / "data/train.csv", "image,width,breed,stars", "train_images/{0}.png,24,{1},{0}")
-
-
-def images_deeper(root: Path) -> Path:
-    images(root, "train/train/{}.jpg")
-    return table(root / "train.tsv", "number\timage_id\tclass", "{0}0\t{0}.jpg\t{1}")
-
-
-def in_no_folder(root: Path) -> Path:
-    images(root, "{}.jpg")
-    return table(root / "labels.csv", "\ufeffid,breed", "{},{}")
-
-
-TABLES = (beside_images, without_extension, kaggle, one_deeper, images_deeper, in_no_folder)
-
-
-@pytest.mark.parametrize("make", TABLES, ids=lambda make: make.__name__)
+@pytest.mark.parametrize("name", TABLES)
 def test_a_table_that_names_the_images_is_not_passed_over(
-    make: Callable[[Path], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    root = tmp_path / "some photos"
-    named = make(root)
-    more = ("--label-column", "breed") if make is one_deeper else ()
+    root, (pattern, path, header, row) = tmp_path / "some photos", TABLES[name]
+    images(root, pattern)
+    named = table(root / path, header, row)
+    if name == "of Kaggle":
+        images(root, "test/{}.jpg")
+        table(root / "sample_submission.csv", "id,breed", "{},cat")
+    more = ("--label-column", "breed") if name == "one deeper" else ()
     if more:
         assert "give --image-column image --label-column breed, or --label-column none" in refused(root)
     for source in (root, named):
@@ -319,7 +300,8 @@ def test_sources_that_are_read_rightly_are_not_refused(name: str, tmp_path: Path
 
 @pytest.mark.servers
 def test_layouts_in_a_store(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    beside_images(tmp_path / "table")
+    images(tmp_path / "table", "images/{}.jpg")
+    table(tmp_path / "table/labels.csv", "file,label", "{}.jpg,{}")
     images(tmp_path, "masks/photo/{}.jpg", "classes/cat/{}.jpg", "classes/dog/{}.jpg")
     images(tmp_path, "masks/outline/{}.png", mode="L")
     remote = copy(tmp_path, store_folder("s3", request, monkeypatch))

@@ -32,7 +32,7 @@ import stoker
 from reference import pictures
 from repository.checkout import ROOT
 from sources.layouts import BOXES, Drawn
-from sources.making import tar_bytes, xml
+from sources.making import tar_bytes, write, xml
 from sources.photo_server import serving
 from stoker.cli.main import main
 from stoker.errors import StokerError
@@ -66,16 +66,14 @@ def mask(number: int) -> Image.Image:
     return Image.fromarray(np.full((SIDES[1], SIDES[0]), number % 3, np.uint8))
 
 
-def write(path: Path, data: bytes) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(data)
-    return path
-
-
 def images(root: Path, *names: str) -> list[str]:
-    for number, name in enumerate(names):
-        write(root / name, jpeg(number))
+    write(root, {name: jpeg(number) for number, name in enumerate(names)})
     return list(names)
+
+
+def written(split: str, **classes: int) -> Callable[[Path], Classes]:
+    """What a row says of files that another one writes: how many images are of each class, or of none."""
+    return lambda _: {split: Counter({None if name == "none" else name: count for name, count in classes.items()})}
 
 
 def class_folders(root: Path) -> Classes:
@@ -87,10 +85,6 @@ def class_folders(root: Path) -> Classes:
 def flat_folder(root: Path) -> Classes:
     images(root / "phone", *(f"IMG_{number:04d}.JPG" for number in range(6)))
     return {"train": Counter({None: 6})}
-
-
-def pattern(_: Path) -> Classes:
-    return {"train": Counter(cat=4, dog=4)}
 
 
 def labelled_list(root: Path) -> Classes:
@@ -157,10 +151,6 @@ def shards(root: Path) -> Classes:
     return {"train": Counter({"0": 3, "1": 3}), "validation": Counter({"0": 3, "1": 3})}
 
 
-def some_shards(_: Path) -> Classes:
-    return {"train": Counter({"0": 3, "1": 3})}
-
-
 def parquet(root: Path) -> Classes:
     features = datasets.Features(
         {
@@ -193,7 +183,8 @@ def imagenet(root: Path) -> Classes:
     inner = {
         name: tar_bytes({f"{name}_1.JPEG": jpeg(1), f"{name}_2.JPEG": jpeg(2)}) for name in ("n01440764", "n01443537")
     }
-    write(root / "imagenet/ILSVRC2012_img_train.tar", tar_bytes({f"{name}.tar": data for name, data in inner.items()}))
+    tar = tar_bytes({f"{name}.tar": data for name, data in inner.items()})
+    write(root, {"imagenet/ILSVRC2012_img_train.tar": tar})
     return {"train": Counter(n01440764=2, n01443537=2)}
 
 
@@ -210,12 +201,9 @@ def coco(root: Path) -> Classes:
         ],
         "categories": [{"id": 1, "name": "cat"}, {"id": 2, "name": "dog"}],
     }
-    write(root / "coco/annotations/instances_val2017.json", json.dumps(document).encode())
     captions = [{"id": number, "image_id": number % 5, "caption": f"caption {number}"} for number in range(10)]
-    write(
-        root / "coco/annotations/captions_val2017.json",
-        json.dumps({"images": document["images"], "annotations": captions}).encode(),
-    )
+    documents = {"instances": document, "captions": {"images": document["images"], "annotations": captions}}
+    write(root / "coco/annotations", {f"{name}_val2017.json": json.dumps(own) for name, own in documents.items()})
     assert len(COCO(str(root / "coco/annotations/instances_val2017.json")).imgs) == len(names)
     return {"validation": Counter({None: 5})}
 
@@ -226,10 +214,6 @@ def coco_object(number: int) -> dict[str, Any]:
     pixels[number : number + 9, 2:12] = 1
     rle = masks.encode(pixels)
     return {"bbox": masks.toBbox(rle).tolist(), "segmentation": rle | {"counts": rle["counts"].decode()}}
-
-
-def already_written(_: Path) -> Classes:
-    return {"validation": Counter({None: 5})}
 
 
 def voc(root: Path) -> Classes:
@@ -243,22 +227,18 @@ def voc(root: Path) -> Classes:
         (top / "SegmentationClass").mkdir(exist_ok=True)
         mask(number).save(top / f"SegmentationClass/{number}.png")
     for name, lines in (("Main/train", "0 1 2 3"), ("Main/val", "4 5"), ("Segmentation/train", "0 1 2 3 4")):
-        write(top / f"ImageSets/{name}.txt", lines.replace(" ", "\n").encode())
+        write(top, {f"ImageSets/{name}.txt": lines.replace(" ", "\n")})
     return {"train": Counter({None: 4}), "validation": Counter({None: 2})}
 
 
-def voc_masks(_: Path) -> Classes:
-    return {"train": Counter({None: 5})}
-
-
 def with_boxes(kind: Boxes) -> Callable[[Path], Classes]:
-    def write(root: Path) -> Classes:
+    def make(root: Path) -> Classes:
         drawn = [Drawn(jpeg(number), SIDES, (number, 1, 20, 20)) for number in range(6)]
         names = {"train": range(4), "val": range(4, 6)}
         kind.write(root / str(kind.row), {split: {str(n): drawn[n] for n in own} for split, own in names.items()})
         return {"train": Counter({None: 4}), "validation": Counter({None: 2})}
 
-    return write
+    return make
 
 
 def camvid(root: Path) -> Classes:
@@ -298,22 +278,22 @@ def iterable(root: Path) -> Classes:
 MAKERS: dict[str, Callable[[Path], Classes]] = {
     "photos": class_folders,
     "phone": flat_folder,
-    "photos/train/*/?.jpg": pattern,
+    "photos/train/*/?.jpg": written("train", cat=4, dog=4),
     "list.txt": labelled_list,
     "paths.txt": list_of_paths,
     "meta": metadata,
     "more-meta": metadata_parquet,
     "urls.csv": urls,
     "shards": shards,
-    "shards/train-{000000..000001}.tar": some_shards,
+    "shards/train-{000000..000001}.tar": written("train", **{"0": 3, "1": 3}),
     "hub": parquet,
     "pets.tar": tar,
     "imagenet": imagenet,
     "coco/annotations/instances_val2017.json": coco,
-    "coco/annotations/instances_val2017.json --masks": already_written,
-    "coco/annotations/captions_val2017.json": already_written,
+    "coco/annotations/instances_val2017.json --masks": written("validation", none=5),
+    "coco/annotations/captions_val2017.json": written("validation", none=5),
     "VOCdevkit": voc,
-    "VOCdevkit --masks": voc_masks,
+    "VOCdevkit --masks": written("train", none=5),
     "camvid": camvid,
     "old": tfrecords,
     "records": sequence,
