@@ -143,12 +143,6 @@ def test_a_missing_list_of_names_is_a_failure_that_names_it(stoker: Run, source:
     assert "No such file" in stoker.err
 
 
-def test_no_command_or_a_wrong_one_is_usage(stoker: Run) -> None:
-    assert stoker() == 2
-    assert stoker("bild") == 2
-    assert "no command 'bild'; did you mean build?" in stoker.err
-
-
 def test_plan_prints_and_writes_nothing(stoker: Run, source: Path, tmp_path: Path) -> None:
     (source / "cat/odd.JPEG").write_bytes(b"\x89PNG\r\n\x1a\n")
     (source / "cat/empty.JPEG").touch()

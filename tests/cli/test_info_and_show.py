@@ -159,11 +159,6 @@ def test_info_of_other_tfrecords(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert document["keys"] == {"x": {"kinds": ["bytes"], "records": 1, "shortest": 1, "longest": 1, "bytes": 5}}
 
 
-def test_info_of_nothing_is_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "is not a dataset" in printed(capsys, "info", tmp_path / "none", code=2)
-    assert "--records is 0" in printed(capsys, "info", tmp_path, "--records", 0, code=2)
-
-
 def test_show_writes_the_sheet_and_prints_its_path(
     manifest: Manifest, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -204,15 +199,6 @@ def test_show_names_damaged_samples_and_still_writes(
     out = printed(capsys, "show", tmp_path / "birds", "--split", "validation", "--out", tmp_path / "a.png")
     assert f"damaged: sample 0: record 0 at byte 0 of {shard}" in out
     assert (tmp_path / "a.png").exists()
-
-
-def test_show_needs_a_png_and_a_split_that_exists(
-    manifest: Manifest, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert "must end in .png" in printed(capsys, "show", tmp_path / "birds", "--out", "a.bmp", code=2)
-    words = ("show", tmp_path / "birds", "--out", tmp_path / "a.png", "--split", "test")
-    assert "it has train, validation" in printed(capsys, *words, code=2)
-    assert "--out" in printed(capsys, "show", tmp_path / "birds", code=2)
 
 
 def test_info_of_a_folder_of_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

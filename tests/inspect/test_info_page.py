@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import re
 import sys
@@ -18,8 +17,7 @@ from page_checks import checked
 from reference import pictures
 from small_datasets import list_again, write_class_folders, write_dataset
 from stoker.cli.main import main
-from stoker.errors import ConfigError
-from stoker.inspect import ClassCount, page
+from stoker.inspect import ClassCount
 from stoker.inspect.page import dataset_portrait, histogram, in_order, info_page
 
 if TYPE_CHECKING:
@@ -204,12 +202,6 @@ def test_the_command_writes_the_page_whole_or_not_at_all(
     checked((tmp_path / "a.html").read_text(encoding="utf-8"))
     assert main(["info", str(tmp_path / "nothing"), "--html", str(tmp_path / "b.html")]) == 2
     assert not (tmp_path / "b.html").exists()
-
-
-def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(ConfigError, match=r"no module 'jinja2'.*pip install 'stoker\[report\]'"):
-        importlib.reload(page)
 
 
 def test_a_package_that_is_missing_is_named_before_an_image_is_looked_at(

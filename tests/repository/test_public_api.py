@@ -52,11 +52,6 @@ def test_every_module_is_installed() -> None:
         assert importlib.util.find_spec(name.removesuffix(".__init__")), name
 
 
-def test_an_unknown_name_is_an_attribute_error() -> None:
-    with pytest.raises(AttributeError, match="no attribute 'Loder'"):
-        _ = stoker.Loder
-
-
 def test_the_drawn_tree_of_errors_is_the_tree() -> None:
     drawn = errors.__doc__ or ""
     depth = {}

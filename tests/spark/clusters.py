@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from PIL import Image
 
+from builder.trees import contents
 from stoker.builder import BuildOptions, BuildSettings
 
 if TYPE_CHECKING:
@@ -46,11 +47,6 @@ def write_source(root: Path, images: int = 180) -> Path:
 def settings_of(source: Path | str, shards: int = SHARDS) -> BuildSettings:
     """The settings of `OPTIONS`."""
     return BuildOptions(resize="short:64", shards=shards, max_rejects=REJECTS).settings(str(source))
-
-
-def contents(directory: Path) -> dict[str, bytes]:
-    """All files of a directory."""
-    return {path.name: path.read_bytes() for path in sorted(directory.iterdir())}
 
 
 def same(report: BuildReport, destination: Path, local: tuple[BuildReport, Path]) -> None:

@@ -16,9 +16,9 @@ import pytest
 
 import stoker.spark
 from builder.killing import journal_lines
-from builder.trees import build
+from builder.trees import build, contents
 from programs import run
-from spark.clusters import COMMAND, OPTIONS, contents, same, settings_of, write_source
+from spark.clusters import COMMAND, OPTIONS, same, settings_of, write_source
 from stoker.cli.main import main
 
 if TYPE_CHECKING:

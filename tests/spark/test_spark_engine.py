@@ -12,8 +12,8 @@ from PIL import Image
 
 import stoker
 import stoker.spark
-from builder.trees import build
-from spark.clusters import SHARDS, Trouble, contents, same, settings_of
+from builder.trees import build, contents
+from spark.clusters import SHARDS, Trouble, same, settings_of
 from stoker import spark as engine
 from stoker.errors import ClusterError, ConfigError
 from stoker.storage import StoreLocation, location
