@@ -3,8 +3,7 @@
 It changes nothing else: ranges, conditions and bodies pass as they are, and bodies are streamed. So does the Host
 header, which S3 signs, and from which the GCS server makes the address where a resumable upload goes on.
 
-It runs in a thread of this process and carries a thousand small requests a second or more. Where its share of the
-interpreter would count, as in a measurement of this same process, `servers.apart` has it in a process of its own.
+It runs in a thread of this process and carries a thousand small requests a second or more.
 """
 
 from __future__ import annotations
@@ -14,27 +13,26 @@ import socket
 import struct
 from collections import Counter, deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from threading import Thread
+from typing import TYPE_CHECKING, TypeVar
 
 from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector, web
 from multidict import CIMultiDict
 from yarl import URL
 
-from .loops import LoopThread
-from .rules import Answer, CutUpload, Drip, Fault, Flip, InAnswer, Request, Reset, Stall, Truncate
+from .rules import Answer, CutUpload, Fault, Flip, InAnswer, Request, Reset, Stall, Truncate
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Coroutine
     from types import TracebackType
     from typing import Self
 
-    from aiohttp import ClientResponse, StreamReader
+    from aiohttp import ClientResponse
     from multidict import CIMultiDictProxy
 
 __all__ = [
     "Answer",
     "CutUpload",
-    "Drip",
     "Fault",
     "FaultProxy",
     "Flip",
@@ -45,8 +43,9 @@ __all__ = [
     "Truncate",
 ]
 
+T = TypeVar("T")
+
 _PIECE = 1 << 18
-_PIECE_BYTES = 1 << 14  # small enough that connections take turns at a limited bandwidth
 _REMEMBERED = 100_000
 # Of one connection, not of the message (RFC 9110, 7.6.1); aiohttp frames bodies itself.
 _HOP_BY_HOP = {
@@ -68,21 +67,13 @@ class Traffic:
 
     Attributes:
         requests: How many, by method.
-        statuses: Of answers that reached the client's side, by number.
-        received: Bytes of bodies that clients were sent, by method.
-        sent: Bytes of bodies that clients sent, by method.
         faults: Faults served, by the name of their action.
-        unreachable: Requests that the server did not take or finish; the client saw a reset.
         most_at_once: The highest number of requests in flight.
         seen: The last 100,000 requests, oldest first.
     """
 
     requests: Counter[str] = field(default_factory=Counter)
-    statuses: Counter[int] = field(default_factory=Counter)
-    received: Counter[str] = field(default_factory=Counter)
-    sent: Counter[str] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
-    unreachable: int = 0
     most_at_once: int = 0
     seen: deque[Request] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
 
@@ -93,25 +84,22 @@ class FaultProxy:
     Attributes:
         url: Its own URL, in the place of the server's.
         latency: Seconds added to each request before the server sees it.
-        bandwidth: Bytes of bodies per second, of all connections together, each way; 0 is no limit.
         faults: What goes wrong; at each request the first that strikes. Set the whole list, from any thread.
         traffic: What passed; it is for reading, and complete for a request once its client has the answer.
     """
 
-    def __init__(self, upstream: str, *, latency: float = 0, bandwidth: float = 0) -> None:
+    def __init__(self, upstream: str) -> None:
         """Prepare one before the server at the URL ``upstream``."""
         self.url = ""
-        self.latency = latency
-        self.bandwidth = bandwidth
+        self.latency = 0.0
         self.faults: list[Fault] = []
         self.traffic = Traffic()
         self._upstream = upstream.rstrip("/")
         self._in_flight = 0
-        self._free_at = {"received": 0.0, "sent": 0.0}
 
     def __enter__(self) -> Self:
         """Start it, on a port that is free."""
-        self._thread = LoopThread("fault proxy")
+        self._thread = _LoopThread("fault proxy")
         self._thread.run(self._open())
         return self
 
@@ -173,12 +161,9 @@ class FaultProxy:
     async def _answer(self, request: web.BaseRequest, action: Answer) -> web.Response:
         async for _ in self._upload(request):  # a client that is still sending would not read the answer
             pass
-        headers = {} if action.retry_after is None else {"Retry-After": str(action.retry_after)}
         code = "SlowDown" if action.status in (429, 503) else "InternalError"
-        self.traffic.statuses[action.status] += 1
         return web.Response(
             status=action.status,
-            headers=headers,
             text=f"<Error><Code>{code}</Code><Message>Asked for by a test</Message></Error>",
             content_type="application/xml",
         )
@@ -195,11 +180,7 @@ class FaultProxy:
                     self._count(fault)
                     return _hang_up(request)
                 return await self._relay(request, answer, fault)
-        except _ClientGoneError:
-            return _hang_up(request)
-        except (ClientError, OSError):
-            if fault is None or not isinstance(fault.action, CutUpload):
-                self.traffic.unreachable += 1
+        except (_ClientGoneError, ClientError, OSError):
             return _hang_up(request)
 
     async def _relay(self, request: web.BaseRequest, answer: ClientResponse, fault: Fault | None) -> web.StreamResponse:
@@ -207,13 +188,11 @@ class FaultProxy:
         action = self._takes_effect(fault, request.method, answer)
         if isinstance(action, Truncate) and action.honest:
             response.headers["Content-Length"] = str(action.at)
-        self.traffic.statuses[answer.status] += 1
         try:
             await response.prepare(request)
         except ConnectionError as error:
             raise _ClientGoneError from error
-        async for piece in _wrong(self._at_bandwidth(answer.content, "received"), action, answer.content_length or 0):
-            self.traffic.received[request.method] += len(piece)
+        async for piece in _wrong(answer.content.iter_any(), action, answer.content_length or 0):
             try:
                 await response.write(piece)
             except ConnectionError as error:
@@ -237,27 +216,13 @@ class FaultProxy:
 
     async def _upload(self, request: web.BaseRequest, fault: Fault | None = None) -> AsyncIterator[bytes]:
         left = fault.action.at if fault is not None and isinstance(fault.action, CutUpload) else None
-        async for piece in self._at_bandwidth(request.content, "sent"):
-            self.traffic.sent[request.method] += len(piece)
+        async for piece in request.content.iter_any():
             if left is not None and fault is not None and left < len(piece):
                 yield piece[:left]
                 self._count(fault)
                 raise ConnectionAbortedError
             left = None if left is None else left - len(piece)
             yield piece
-
-    async def _at_bandwidth(self, content: StreamReader, way: str) -> AsyncIterator[bytes]:
-        loop = asyncio.get_running_loop()
-        async for read in content.iter_any():
-            if not self.bandwidth:
-                yield read
-                continue
-            for at in range(0, len(read), _PIECE_BYTES):
-                piece = read[at : at + _PIECE_BYTES]
-                # Each piece has its turn on the line, no matter who sends it.
-                self._free_at[way] = max(self._free_at[way], loop.time()) + len(piece) / self.bandwidth
-                await asyncio.sleep(self._free_at[way] - loop.time())
-                yield piece
 
 
 class _ClientGoneError(Exception):
@@ -272,11 +237,7 @@ async def _wrong(pieces: AsyncIterator[bytes], action: InAnswer | None, length: 
         at = length // 2 if at is None else at
         within = at - start  # where in this piece it happens
         start += len(piece)
-        if isinstance(action, Drip):
-            for cut in range(0, len(piece), step := max(1, action.bytes_per_second // 10)):
-                await asyncio.sleep(min(step, len(piece) - cut) / action.bytes_per_second)
-                yield piece[cut : cut + step]
-        elif action is None or not 0 <= within < len(piece):
+        if action is None or not 0 <= within < len(piece):
             yield piece
         elif isinstance(action, Truncate):
             yield piece[:within]
@@ -305,3 +266,31 @@ def _hang_up(request: web.BaseRequest) -> web.Response:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         transport.abort()
     return web.Response()
+
+
+class _LoopThread:
+    """An event loop in a thread of its own, beside a program that blocks; it runs until it is closed."""
+
+    def __init__(self, name: str) -> None:
+        """Start it."""
+        self._loop = asyncio.new_event_loop()
+        self._thread = Thread(target=self._loop.run_forever, name=name, daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[object, object, T], seconds: float = 10) -> T:
+        """Run ``work`` in the loop and return what it gives; may be called from any thread but the loop's."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(seconds)
+
+    def close(self) -> None:
+        """Cancel what runs in the loop, and end the thread."""
+        self.run(_cancel_the_others())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+async def _cancel_the_others() -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)

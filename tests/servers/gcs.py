@@ -31,14 +31,12 @@ class GcsServer:
 
     Attributes:
         endpoint: Its URL.
-        keeps: Whether objects outlive a restart.
     """
 
     def __init__(self, folder: Path, *, keeps: bool) -> None:
         """Prepare one; `running` is the way to have one."""
         port = free_ports(1)[0]
         self.endpoint = f"http://127.0.0.1:{port}"
-        self.keeps = keeps
         command = [
             *(_program(), "-scheme", "http", "-host", "127.0.0.1", "-port", str(port)),
             *("-backend", "filesystem" if keeps else "memory", "-filesystem-root", str(folder / "data")),
@@ -58,20 +56,9 @@ class GcsServer:
         """End it at once, as a crash does."""
         self._process.kill()
 
-    def restart(self) -> None:
-        """`kill` and `start`.
-
-        Raises:
-            ServerError: It has its objects in memory, and would come back without them.
-        """
-        if not self.keeps:
-            raise ServerError("This GCS server forgets its objects in a restart; make it with gcs.running(keeps=True)")
-        self.kill()
-        self.start()
-
-    def make_bucket(self, name: str = "") -> str:
-        """Make an empty bucket, of a new name if none is given, and return its name."""
-        name = name or f"bucket-{uuid.uuid4().hex[:12]}"
+    def make_bucket(self) -> str:
+        """Make an empty bucket of a new name, and return it."""
+        name = f"bucket-{uuid.uuid4().hex[:12]}"
         body = json.dumps({"name": name}).encode()
         url = f"{self.endpoint}/storage/v1/b?project=tests"
         reply = ask("POST", url, body, {"Content-Type": "application/json"})
@@ -92,18 +79,17 @@ class GcsServer:
 
 
 @contextmanager
-def running(folder: Path | None = None, *, keeps: bool = False) -> Iterator[GcsServer]:
+def running(*, keeps: bool = False) -> Iterator[GcsServer]:
     """A server that is ready; it and its data are gone afterwards.
 
     Args:
-        folder: Where to make the folder of its data, if not where temporary files go.
         keeps: Objects are files, so that they outlive a restart. Small uploads take six times as long then, and no
             object may be called as the folder of another.
 
     Raises:
         ServerError: It is not installed or did not come up.
     """
-    with started("gcs", partial(GcsServer, keeps=keeps), folder) as server:
+    with started("gcs", partial(GcsServer, keeps=keeps)) as server:
         yield server
 
 

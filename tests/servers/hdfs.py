@@ -3,11 +3,6 @@
 ``scripts/hdfs_jars.sh DIR`` fetches its jars once; STOKER_TEST_HDFS_JARS names the directory, which is
 ``build/hdfs-jars`` of the checkout if it is not set. It needs Java. WebHDFS is off: it would want jars from elsewhere,
 and nothing here speaks it.
-
-The NameNode tells clients where the DataNode is, so a proxy before the NameNode sees no data. For a proxy before the
-DataNode there is `HdfsServer.data_proxy`, at 127.0.0.2 (so on Linux only) on the DataNode's own port: the DataNode says
-that this is its host's name, and clients that are told to go by names (``dfs.client.use.datanode.hostname``, which
-`HdfsServer.environment` sets if asked to) find the proxy there.
 """
 
 from __future__ import annotations
@@ -21,13 +16,11 @@ from typing import TYPE_CHECKING
 
 from .plain_http import ask
 from .processes import Process, ServerError, free_ports, started
-from .tcp import TcpProxy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _READY_SECONDS = 60
-_PROXY_HOST = "127.0.0.2"
 _CHECKOUT = Path(__file__).resolve().parents[2]
 _LOGGING = """log4j.rootLogger=WARN, console
 log4j.appender.console=org.apache.log4j.ConsoleAppender
@@ -72,11 +65,6 @@ class HdfsServer:
         self._data_node.kill()
         self._name_node.kill()
 
-    def restart(self) -> None:
-        """`kill` and `start`."""
-        self.kill()
-        self.start()
-
     def kill_data_node(self) -> None:
         """End only the DataNode: names stay, no byte can be read or written."""
         self._data_node.kill()
@@ -85,16 +73,9 @@ class HdfsServer:
         """Start the DataNode again; clients can use it some seconds later."""
         self._data_node.start()
 
-    def data_proxy(self, latency: float = 0) -> TcpProxy:
-        """A proxy before the DataNode, not yet started, for clients with ``environment(by_proxy=True)``."""
-        return TcpProxy(self.data_port, latency=latency, at=(_PROXY_HOST, self.data_port))
-
-    def environment(self, *, by_proxy: bool = False) -> dict[str, str]:
-        """What clients read from the environment; with ``by_proxy`` their data goes through a running `data_proxy`."""
-        return {
-            "HADOOP_CONF_DIR": str(self._folder / ("conf-of-clients-by-proxy" if by_proxy else "conf-of-clients")),
-            "HADOOP_USER_NAME": "tests",
-        }
+    def environment(self) -> dict[str, str]:
+        """What clients read from the environment."""
+        return {"HADOOP_CONF_DIR": str(self._folder / "conf-of-clients"), "HADOOP_USER_NAME": "tests"}
 
     def _ready(self) -> bool:
         query = "jmx?qry=Hadoop:service=NameNode,name=FSNamesystemState"
@@ -114,30 +95,24 @@ class HdfsServer:
             "dfs.namenode.http-address": f"127.0.0.1:{self._web_port}",
             "dfs.namenode.safemode.extension": "0",
             "dfs.datanode.data.dir": f"file://{self._folder / 'blocks'}",
-            "dfs.datanode.hostname": _PROXY_HOST,
+            "dfs.datanode.hostname": "127.0.0.1",
             **{f"dfs.datanode.{what}": f"127.0.0.1:{port}" for what, port in listening},
             "dfs.replication": "1",
             "dfs.permissions.enabled": "false",
             "dfs.webhdfs.enabled": "false",
         }
         _write(self._folder / "conf", {"fs.defaultFS": self.url}, site)
-        client = {"dfs.replication": "1"}
-        _write(self._folder / "conf-of-clients", {"fs.defaultFS": self.url}, client)
-        by_name = {**client, "dfs.client.use.datanode.hostname": "true"}
-        _write(self._folder / "conf-of-clients-by-proxy", {"fs.defaultFS": self.url}, by_name)
+        _write(self._folder / "conf-of-clients", {"fs.defaultFS": self.url}, {"dfs.replication": "1"})
 
 
 @contextmanager
-def running(folder: Path | None = None) -> Iterator[HdfsServer]:
+def running() -> Iterator[HdfsServer]:
     """A server that is ready and empty; it and its data are gone afterwards.
-
-    Args:
-        folder: Where to make the folder of its data, if not where temporary files go.
 
     Raises:
         ServerError: There is no Java, there are no jars, or it did not come up.
     """
-    with started("hdfs", HdfsServer, folder) as server:
+    with started("hdfs", HdfsServer) as server:
         yield server
 
 

@@ -51,7 +51,7 @@ def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
 class Process:
     """One process of a server, in a process group of its own, with its output in a file.
 
-    It may be started, stopped and killed from any thread, but by one at a time.
+    It may be started and killed from any thread, but by one at a time.
 
     Attributes:
         name: What error messages call it.
@@ -73,7 +73,7 @@ class Process:
         """Its process id.
 
         Raises:
-            ServerError: It has not been started, or was stopped.
+            ServerError: It has not been started, or was killed.
         """
         if self._running is None:
             raise ServerError(f"{self.name} is not running")
@@ -81,7 +81,7 @@ class Process:
 
     @property
     def started(self) -> bool:
-        """Whether it was started and not stopped since; it may have ended by itself."""
+        """Whether it was started and not killed since; it may have ended by itself."""
         return self._running is not None
 
     @property
@@ -129,14 +129,6 @@ class Process:
         text = self.log.read_text(encoding="utf-8", errors="replace")[-_LOG_TAIL:] if self.log.exists() else ""
         return f"{self.command[0]} wrote last, in {self.log}:\n{text}"
 
-    def stop(self, seconds: float = 5) -> None:
-        """Ask it to end, and kill what is left of its group after ``seconds``."""
-        if self.alive and self._running is not None:
-            self._running.terminate()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._running.wait(seconds)
-        self.kill()
-
     def kill(self) -> None:
         """Kill it and its group with SIGKILL, and wait for its end. Nothing happens if there is nothing to kill."""
         running, self._running = self._running, None
@@ -163,7 +155,7 @@ _Server = TypeVar("_Server", bound=Server)
 
 
 @contextlib.contextmanager
-def started(name: str, make: Callable[[Path], _Server], folder: Path | None) -> Iterator[_Server]:
+def started(name: str, make: Callable[[Path], _Server]) -> Iterator[_Server]:
     """A server that is ready, in a folder of its own; both are gone afterwards.
 
     One that does not come up is tried anew, with another folder and other ports: somebody may have taken one meanwhile.
@@ -171,13 +163,12 @@ def started(name: str, make: Callable[[Path], _Server], folder: Path | None) -> 
     Args:
         name: What the folder is called.
         make: Prepares a server in a folder.
-        folder: Where to make that folder, if not where temporary files go.
 
     Raises:
         ServerError: It did not come up in three tries.
     """
     for attempt in range(_TRIES):
-        with tempfile.TemporaryDirectory(prefix=f"{name}-", dir=folder, ignore_cleanup_errors=True) as scratch:
+        with tempfile.TemporaryDirectory(prefix=f"{name}-", ignore_cleanup_errors=True) as scratch:
             server = make(Path(scratch))
             try:
                 try:

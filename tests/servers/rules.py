@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Answer:
-    """Answer so, without asking the server; ``retry_after`` in seconds goes into the header of that name."""
+    """Answer so, without asking the server."""
 
     status: int = 503
-    retry_after: int | None = None
 
 
 @dataclass(frozen=True)
@@ -59,15 +58,8 @@ class Stall:
     at: int = 0
 
 
-@dataclass(frozen=True)
-class Drip:
-    """Send the answer's body at so many bytes per second, a tenth of a second's worth at a time."""
-
-    bytes_per_second: int
-
-
 BeforeAnswer = Answer | Reset | CutUpload
-InAnswer = Truncate | Flip | Stall | Drip
+InAnswer = Truncate | Flip | Stall
 
 
 @dataclass(frozen=True)

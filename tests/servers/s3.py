@@ -6,16 +6,16 @@ cloud's. It takes the first put about four seconds after its start, and after a 
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import json
 import uuid
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+
+from botocore.auth import S3SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
 
 from .plain_http import Reply, ask
 from .processes import Process, ServerError, free_ports, started
@@ -71,9 +71,9 @@ class S3Server:
         self.kill()
         self.start()
 
-    def make_bucket(self, name: str = "") -> str:
-        """Make an empty bucket, of a new name if none is given, and return its name."""
-        name = name or f"bucket-{uuid.uuid4().hex[:12]}"
+    def make_bucket(self) -> str:
+        """Make an empty bucket of a new name, and return it."""
+        name = f"bucket-{uuid.uuid4().hex[:12]}"
         reply = self.ask("PUT", f"/{name}")
         if reply.status != 200:
             raise ServerError(f"SeaweedFS did not make the bucket {name}: {reply.status} {reply.body!r}")
@@ -109,49 +109,21 @@ class S3Server:
 
 
 @contextmanager
-def running(folder: Path | None = None) -> Iterator[S3Server]:
-    """A server that is ready; it and its data are gone afterwards.
-
-    Args:
-        folder: Where to make the folder of its data, if not where temporary files go. The path must be short: sockets
-            lie in it.
+def running() -> Iterator[S3Server]:
+    """A server that is ready; it and its data are gone afterwards. They lie where temporary files go.
 
     Raises:
         ServerError: It is not installed or did not come up.
     """
-    with started("s3", S3Server, folder) as server:
+    with started("s3", S3Server) as server:
         yield server
 
 
-def sign(server: S3Server, method: str, url: str, body: bytes = b"", region: str = "") -> dict[str, str]:
-    """Headers that sign a request by AWS Signature Version 4, as its manual has it under "Authorization header".
-
-    The query, if any, must have its names in order and every character but letters, digits, ``-_.~`` escaped.
-    """
-    parts = urlsplit(url)
-    now = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-    digest = hashlib.sha256(body).hexdigest()
-    headers = {"host": parts.netloc, "x-amz-content-sha256": digest, "x-amz-date": now}
-    names = ";".join(headers)
-    lines = [
-        method,
-        parts.path,
-        parts.query,
-        *(f"{name}:{value}" for name, value in headers.items()),
-        "",
-        names,
-        digest,
-    ]
-    scope = f"{now[:8]}/{region or server.region}/s3/aws4_request"
-    request = hashlib.sha256("\n".join(lines).encode()).hexdigest()
-    to_sign = f"AWS4-HMAC-SHA256\n{now}\n{scope}\n{request}"
-    key = f"AWS4{server.secret_key}".encode()
-    for word in (*scope.split("/"), to_sign):
-        key = hmac.digest(key, word.encode(), "sha256")
-    authorization = (
-        f"AWS4-HMAC-SHA256 Credential={server.access_key}/{scope}, SignedHeaders={names}, Signature={key.hex()}"
-    )
-    return {**headers, "authorization": authorization}
+def sign(server: S3Server, method: str, url: str, body: bytes = b"") -> dict[str, str]:
+    """Headers that sign a request by AWS Signature Version 4."""
+    request = AWSRequest(method, url, data=body)
+    S3SigV4Auth(Credentials(server.access_key, server.secret_key), "s3", server.region).add_auth(request)
+    return {name.lower(): value for name, value in request.headers.items()}
 
 
 def _configure(folder: Path, access_key: str, secret_key: str) -> None:

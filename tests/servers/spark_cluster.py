@@ -73,11 +73,6 @@ class SparkCluster:
             worker.kill()
         self._master.kill()
 
-    def restart(self) -> None:
-        """`kill` and `start`; applications that ran are lost."""
-        self.kill()
-        self.start()
-
     def kill_worker(self, number: int) -> None:
         """Kill a worker's daemon alone with SIGKILL; its executors end when they see that it is gone."""
         _kill(self._workers[number].pid)
@@ -170,17 +165,16 @@ class SparkCluster:
 
 
 @contextmanager
-def running(size: Size = Size(), folder: Path | None = None) -> Iterator[SparkCluster]:
+def running(size: Size = Size()) -> Iterator[SparkCluster]:
     """A cluster with all of its workers; it is gone afterwards.
 
     Args:
         size: Its size.
-        folder: Where to make the folder of its files, if not where temporary files go.
 
     Raises:
         ServerError: There is no Java or no pyspark, or it did not come up.
     """
-    with started("spark", partial(SparkCluster, size=size), folder) as server:
+    with started("spark", partial(SparkCluster, size=size)) as server:
         yield server
 
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from servers import apart
-from servers.faults import Answer, CutUpload, Drip, Fault, FaultProxy, Flip, Reset, Stall, Truncate
+from servers.faults import Answer, CutUpload, Fault, FaultProxy, Flip, Reset, Stall, Truncate
 from servers.plain_http import ask
 from servers.rules import Request
 
@@ -48,19 +47,15 @@ def test_without_faults_everything_passes_and_is_counted(faulty_gcs: FaultProxy,
     assert ask("HEAD", faulty_gcs.url + path).headers["content-length"] == "100000"
     traffic = faulty_gcs.traffic
     assert traffic.requests == {"GET": 2, "POST": 1, "HEAD": 1}
-    assert traffic.statuses == {200: 3, 206: 1}
-    assert traffic.received["GET"] == 100_010
-    assert traffic.sent["POST"] == 5000
-    assert (traffic.most_at_once, traffic.unreachable, traffic.faults) == (1, 0, {})
+    assert (traffic.most_at_once, traffic.faults) == (1, {})
     assert traffic.seen[1] == Request("GET", path, 10, 19)
+    assert traffic.seen[2].sent == 5000
 
 
-@pytest.mark.parametrize(("status", "retry_after"), [(503, None), (503, 7), (429, None), (500, None)])
-def test_an_answer_is_made_up(faulty_gcs: FaultProxy, path: str, status: int, retry_after: int | None) -> None:
-    faulty_gcs.faults = [Fault(Answer(status, retry_after), count=1)]
-    reply = ask("POST", faulty_gcs.url + path, BODY)
-    assert reply.status == status
-    assert reply.headers.get("retry-after") == (None if retry_after is None else str(retry_after))
+@pytest.mark.parametrize("status", [503, 429, 500])
+def test_an_answer_is_made_up(faulty_gcs: FaultProxy, path: str, status: int) -> None:
+    faulty_gcs.faults = [Fault(Answer(status), count=1)]
+    assert ask("POST", faulty_gcs.url + path, BODY).status == status
     assert get(faulty_gcs, path) == BODY
     assert faulty_gcs.traffic.faults == {"Answer": 1}
 
@@ -77,7 +72,7 @@ def test_an_answer_is_lost_after_the_server_has_done_its_work(faulty_gcs: FaultP
     with pytest.raises(ConnectionResetError):
         upload(faulty_gcs.url, f"{path}-there", b"x")
     assert get(faulty_gcs, f"{path}-there") == b"x"
-    assert (faulty_gcs.traffic.faults, faulty_gcs.traffic.unreachable) == ({"Reset": 1}, 0)
+    assert faulty_gcs.traffic.faults == {"Reset": 1}
 
 
 def test_an_upload_is_cut(faulty_gcs: FaultProxy, path: str) -> None:
@@ -121,13 +116,6 @@ def test_a_body_stalls_in_its_midst(faulty_gcs: FaultProxy, path: str) -> None:
         ask("GET", faulty_gcs.url + path, seconds=0.3)
 
 
-def test_a_body_drips(faulty_gcs: FaultProxy, path: str) -> None:
-    faulty_gcs.faults = [Fault(Drip(200_000))]
-    start = time.monotonic()
-    assert get(faulty_gcs, path) == BODY
-    assert time.monotonic() - start >= 0.45
-
-
 def test_faults_strike_the_requests_they_name(faulty_gcs: FaultProxy, path: str) -> None:
     def statuses(*ranges: str) -> list[int]:
         return [ask("GET", faulty_gcs.url + path, headers={"Range": f"bytes={r}"}).status for r in ranges]
@@ -165,25 +153,6 @@ def test_latency_is_added_to_each_request_and_not_to_their_sum(faulty_gcs: Fault
     assert faulty_gcs.traffic.most_at_once > 1  # 1 if one request waited for the end of another
 
 
-def test_bandwidth_is_that_of_all_connections_together(faulty_gcs: FaultProxy, path: str) -> None:
-    faulty_gcs.bandwidth = 1_000_000
-    start = time.monotonic()
-    with ThreadPoolExecutor(4) as threads:
-        assert list(threads.map(lambda _: get(faulty_gcs, path), range(4))) == [BODY] * 4
-    assert time.monotonic() - start >= 0.38
-
-
-def test_a_proxy_may_have_a_process_of_its_own(gcs_server: GcsServer, path: str) -> None:
-    with apart.slow(gcs_server.endpoint, latency=0.2, bandwidth=1_000_000) as url:
-        start = time.monotonic()
-        assert ask("GET", url + path).body == BODY
-        assert 0.28 <= time.monotonic() - start < 10
-    with pytest.raises(ConnectionRefusedError):
-        ask("GET", url + path)
-
-
 def test_a_server_that_is_not_there_looks_like_one_that_is_not_there(path: str) -> None:
-    with FaultProxy("http://127.0.0.1:9") as proxy:
-        with pytest.raises(ConnectionResetError):
-            get(proxy, path)
-        assert proxy.traffic.unreachable == 1
+    with FaultProxy("http://127.0.0.1:9") as proxy, pytest.raises(ConnectionResetError):
+        get(proxy, path)
