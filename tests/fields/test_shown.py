@@ -106,10 +106,10 @@ def test_masks_are_drawn_over_what_transforms_make(tmp_path: Path) -> None:
     assert report.damaged == {}
     with Image.open(tmp_path / "out.png") as image:
         sheet = np.asarray(image)
-    step, top = show.TILE_WIDTH + 16, 104 + 10 + 60  # the middle 120 pixels of each picture
-    assert sheet.shape[1] == 16 + 3 * step
+    step, top = show.TILE_WIDTH + 20, 156 + 10 + 60  # the middle 120 pixels of each picture
+    assert sheet.shape[1] == 20 + 3 * step
     stored, cropped, mirrored = (
-        sheet[top : top + 120, 86 + number * step : 206 + number * step] for number in range(3)
+        sheet[top : top + 120, 90 + number * step : 210 + number * step] for number in range(3)
     )
     assert is_half_colored(stored)
     assert is_half_colored(cropped)
