@@ -120,13 +120,12 @@ class CocoMask(DrawnMask):
         shapes = self._shapes()
         highest = max((number for _, number, _ in shapes), default=0)
         flat = np.zeros(width * height, np.uint8 if highest < 2**8 else np.uint16)  # column by column
-        for _, number, runs in sorted(shapes, key=lambda shape: -shape[0]):
-            for ends in runs:
-                for start, end in zip(ends[::2].tolist(), ends[1::2].tolist(), strict=False):
-                    flat[start:end] = number
+        for _, number, ends in sorted(shapes, key=lambda shape: -shape[0]):
+            for start, end in zip(ends[::2].tolist(), ends[1::2].tolist(), strict=False):
+                flat[start:end] = number
         return np.ascontiguousarray(flat.reshape(width, height).T)
 
-    def _shapes(self) -> list[tuple[int, int, list[Runs]]]:
+    def _shapes(self) -> list[tuple[int, int, Runs]]:
         """Return how many pixels each object has, its number, and its runs."""
         shapes = []
         edges = 0.0
@@ -141,16 +140,16 @@ class CocoMask(DrawnMask):
                     if edges > _MAX_EDGES:
                         raise ValueError(f"the polygons of its image are longer than {_MAX_EDGES} pixels together")
                     drawn = _pycocotools_mask().frPyObjects(polygons, self.height, self.width)
-                    runs = [_numbers(rle["counts"]).cumsum() for rle in drawn]
+                    lengths = _numbers(_pycocotools_mask().merge(drawn)["counts"])
                 else:
-                    runs = [self._runs_of_rle(segmentation)]
+                    lengths = self._lengths_of_rle(segmentation)
             except ValueError as error:
                 raise SourceError(f"{where}: segmentation: {error}", path=self.where) from error
-            shapes.append((_pixels(runs), number, runs))
+            shapes.append((int(lengths[1::2].sum()), number, lengths.cumsum()))
         return shapes
 
-    def _runs_of_rle(self, rle: object) -> Runs:
-        """Return the runs of RLE; ``ValueError`` if it does not fit the image."""
+    def _lengths_of_rle(self, rle: object) -> NDArray[np.int64]:
+        """Return the lengths of the runs of RLE; ``ValueError`` if it does not fit the image."""
         if not isinstance(rle, dict) or not {"size", "counts"} <= rle.keys():
             raise ValueError(f"it is {shown(rle)}, neither a list of polygons nor size and counts")
         size, counts = rle["size"], rle["counts"]
@@ -170,7 +169,7 @@ class CocoMask(DrawnMask):
             raise ValueError(f"a count is {numbers.min() if numbers.min() < 0 else numbers.max()}, of {pixels} pixels")
         if numbers.sum() != pixels:
             raise ValueError(f"counts add up to {numbers.sum()}, but the image has {pixels} pixels")
-        return numbers.cumsum()
+        return numbers
 
 
 def _pycocotools_mask() -> ModuleType:
@@ -235,7 +234,7 @@ def _checked_length(polygons: list[Any]) -> float:
     return total
 
 
-def _numbers(characters: bytes) -> Runs:
+def _numbers(characters: bytes) -> NDArray[np.int64]:
     """Return the numbers of compressed RLE: each in groups of 5 bits, the last of which tells its sign.
 
     From the fourth on they are differences to the number before the last.
@@ -256,17 +255,6 @@ def _numbers(characters: bytes) -> Runs:
     numbers[1::2] = numbers[1::2].cumsum()
     numbers[2::2] = numbers[2::2].cumsum()
     return numbers
-
-
-def _pixels(runs: list[Runs]) -> int:
-    pairs = [ends[: len(ends) // 2 * 2].reshape(-1, 2) for ends in runs]
-    if len(pairs) == 1:
-        return int((pairs[0][:, 1] - pairs[0][:, 0]).sum())
-    edges = np.concatenate([pair.reshape(-1) for pair in pairs])
-    steps = np.tile([1, -1], len(edges) // 2)
-    order = edges.argsort()
-    depth = steps[order].cumsum()
-    return int(np.diff(edges[order])[depth[:-1] > 0].sum())
 
 
 @dataclass(frozen=True, slots=True)
