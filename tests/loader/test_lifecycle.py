@@ -259,16 +259,6 @@ def test_a_forked_process_ends_as_any_other(shards: list[Path]) -> None:
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
-def test_a_program_may_end_in_the_middle_of_an_epoch(shards: list[Path]) -> None:
-    program = f"""
-        import stoker
-        loader = stoker.Loader(stoker.open({str(shards[0])!r}), batch_size=3, transform=stoker.Resize(16), threads=4)
-        batches = iter(loader)
-        kept = next(batches)
-    """
-    output_of(program)
-
-
 @pytest.mark.slow
 def test_ctrl_c_ends_a_waiting_loader_within_a_second(tmp_path: Path) -> None:
     large = pictures.encode(Image.radial_gradient("L").resize((3000, 3000)).convert("RGB"))

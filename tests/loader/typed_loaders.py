@@ -34,23 +34,11 @@ def right(train: stoker.Dataset) -> None:
     stoker.Loader(train, 8, transform=TRANSFORM, fields={"caption": stoker.fields.Text(), "mask": stoker.fields.Mask()})
 
 
-def wrong_settings(train: stoker.Dataset) -> None:
+def wrong_settings(train: stoker.Dataset) -> None:  # the others have the same annotations: test_signatures.py
     stoker.Loader(train, 8, transform=TRANSFORM, taill="drop")  # type: ignore[arg-type]
     stoker.Loader(train, 8, transform=TRANSFORM, shuffle="yes")  # type: ignore[arg-type]
     stoker.Loader(train, 8, transform=TRANSFORM, num_workers=4)  # type: ignore[arg-type]
     stoker.Loader(train, 8, transform=TRANSFORM, drop_last="no")  # type: ignore[arg-type]
-    stoker.torch.DataLoader(train, 8, transform=TRANSFORM, taill="drop")  # type: ignore[arg-type]
-    stoker.torch.DataLoader(train, 8, transform=TRANSFORM, shuffle="yes")  # type: ignore[arg-type]
-    stoker.torch.DataLoader(train, 8, transform=TRANSFORM, num_workers=4)  # type: ignore[arg-type]
-    stoker.torch.DataLoader(train, 8, transform=TRANSFORM, drop_last="no")  # type: ignore[arg-type]
-    stoker.tensorflow.dataset(train, 8, transform=TRANSFORM, taill="drop")  # type: ignore[arg-type]
-    stoker.tensorflow.dataset(train, 8, transform=TRANSFORM, shuffle="yes")  # type: ignore[arg-type]
-    stoker.tensorflow.dataset(train, 8, transform=TRANSFORM, num_workers=4)  # type: ignore[arg-type]
-    stoker.tensorflow.dataset(train, 8, transform=TRANSFORM, drop_last="no")  # type: ignore[arg-type]
-    stoker.jax.batches(train, 8, transform=TRANSFORM, taill="drop")  # type: ignore[arg-type]
-    stoker.jax.batches(train, 8, transform=TRANSFORM, shuffle="yes")  # type: ignore[arg-type]
-    stoker.jax.batches(train, 8, transform=TRANSFORM, num_workers=4)  # type: ignore[arg-type]
-    stoker.jax.batches(train, 8, transform=TRANSFORM, drop_last="no")  # type: ignore[arg-type]
 
 
 def wrong_batches(train: stoker.Dataset) -> None:

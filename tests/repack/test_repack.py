@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -126,16 +125,6 @@ def test_a_png_in_a_record_is_kept_unless_readers_want_jpeg(tmp_path: Path) -> N
     assert stoker_does("repack", tmp_path / "train-*", tmp_path / "jpeg", "--preset", "imagenet") == 0
     assert read_manifest(tmp_path / "jpeg").converted == {"png": 1}
     assert stoker.open(tmp_path / "jpeg")[0].encoded.startswith(b"\xff\xd8")
-
-
-def test_a_second_run_finds_it_complete(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["repack", tmp_path / "a", tmp_path / "b", "--preset", "tfds", "--json"]
-    assert stoker_does("build", photos, tmp_path / "a") == 0
-    capsys.readouterr()
-    assert stoker_does(*words) == 0
-    assert json.loads(capsys.readouterr().out)["outcome"] == "built"
-    assert stoker_does(*words) == 0
-    assert json.loads(capsys.readouterr().out)["outcome"] == "complete"
 
 
 def test_images_are_for_build(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
