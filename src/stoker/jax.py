@@ -184,23 +184,23 @@ def batches(
         transform: How each image is cropped, resized and changed.
         drop_last: Whether samples that do not fill a batch on every rank are left out of an epoch.
         tail: What happens to samples that do not fill a last batch.
-        sampling: How often classes or samples come in an epoch.
+        sampling: How often each class or sample comes in an epoch.
         max_samples: Number of samples of an epoch, over all ranks. Default: all.
-        seed: Seed of the order and of the random choices. Default: in one process a new one, on several ranks 0.
+        seed: Seed of the order and of the random choices. Default: a new one; 0 on several ranks.
         output: Type, layout and scale of the pixels.
-        boxes: In which form batches have the annotated objects of their samples.
+        boxes: How batches hold the boxes of the annotated objects of their samples.
         fields: Names of the fields of the dataset that batches have, or a mapping from names to `stoker.fields`.
         decode: ``"exact"`` or ``"fast"``.
         threads: Number of decoding threads. Default: one per CPU of this rank.
         prefetch: Number of batches decoded ahead of the consumer.
-        rank: Number of this process among the ranks. Default: as the framework or the launcher says.
+        rank: Rank of this process, from 0. Default: as the framework or the launcher says.
         world_size: Number of ranks. Default: as ``rank``.
-        check_ranks: Whether other settings or another state on another rank raise an error.
+        check_ranks: Whether to raise an error if another rank has other settings or another state.
         check: Whether the checksum of every record is verified.
-        max_pixels: Images that declare more are refused before anything is allocated for them.
-        cache: Where samples are cached once they were read.
+        max_pixels: Images that declare more pixels are refused before anything is allocated for them.
+        cache: Where samples are cached after they are read.
         read_ahead: How much of a dataset in a bucket or in HDFS is fetched ahead.
-        on_bad: What happens where a sample cannot be loaded.
+        on_bad: What happens when a sample cannot be loaded.
         max_bad: Number of bad samples that an epoch may replace on this rank.
         epochs: The iterator ends before epoch ``epochs``, counted from 0 in whatever state it begins; None: never.
         sharding: How batches lie on the devices of all processes: along their first axis, which is the only one that it

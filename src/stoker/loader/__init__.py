@@ -1,14 +1,14 @@
-"""The read path: datasets by number, and batches of pixels in a known order.
+"""The read path: random access to samples, and batches of pixels in a reproducible order.
 
-Its modules, and what each is made of::
+Its modules, and those that each is built on::
 
-    opening     what lies at a path ◄── shards
-    dataset     samples by number, and parts of it ◄── selection
-    readers     how samples are read ◄── sample: one of them; pictures: for people
-    settings    what a loader is given
-    feed        which samples come when, and how long an epoch is ◄── epochs, mixes, sampling, ranks, stoker.order
-    engine      how batches are made ◄── batch, caches, read_ahead, stats, tracing
-    loader      epochs one after the other, and where they go on
+    opening     opens whatever lies at a path as a dataset ◄── shards
+    dataset     one split, its samples by number, and its parts ◄── selection
+    readers     read samples of records, of files and of a program ◄── sample, pictures
+    settings    the settings of a loader
+    feed        which samples an epoch has, in which order ◄── epochs, mixes, sampling, ranks, stoker.order
+    engine      makes batches on native threads ◄── batch, caches, read_ahead, stats, tracing
+    loader      iterates over epochs, and resumes
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One batch: pixels, labels and indices; the annotated objects, where the pixels went; the fields of the records."""
+"""One batch: its pixels, labels and indices, its boxes, and the fields of its records."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ Where = tuple[str, int, int]
 """File, number of the record in it, and its first byte."""
 
 NativeColumn = tuple["NDArray[Any]", "NDArray[np.int64]"] | list[str] | list[bytes]
-"""Values (T,) and offsets (B + 1,) of one field, as the core gives them; of bytes and text a list of B."""
+"""Values (T,) and offsets (B + 1,) of one field, as the core gives them; for bytes and text, a list of B values."""
 
 _OBJECTS: dict[str, ColumnForm] = {"text": "str", "bytes": "bytes", "json": "bytes"}
 """Kinds of fields that the core gives as a list, and the type of its items."""
 
-_SHOWN = 120  # characters of what is wrong, which may name a key of any length
+_SHOWN = 120  # characters of an error of JSON, which may name a key of any length
 
 NativeBoxes = tuple["NDArray[np.float32]", "NDArray[np.int64]", "NDArray[np.int32]", "NDArray[np.int64]"]
 """Corners (4 T,), labels (T,), objects (T,) and offsets (B + 1,), as the core gives them."""
@@ -52,8 +52,8 @@ class Boxes:
     field     dtype and shape    meaning
     ========  =================  =====================================================================
     corners   float32 (T, 4)     xmin, ymin, xmax, ymax in pixels of the transform's result, inside it
-    labels    int64 (T,)         class of each object, or that of its image where records store no other
-    objects   int32 (T,)         which of its sample's boxes each is, in the order they are stored
+    labels    int64 (T,)         class of each object, or that of its image if records store none for it
+    objects   int32 (T,)         number of each box among those of its sample, in stored order
     offsets   int64 (B + 1,)     where the boxes of each sample begin
     ========  =================  =====================================================================
     """
@@ -66,15 +66,15 @@ class Boxes:
 
 @dataclass(frozen=True, slots=True)
 class PaddedBoxes:
-    """The boxes of a batch as arrays of one shape, in the order they are stored; the rest is filled up.
+    """The boxes of a batch padded to ``M`` boxes per sample, in stored order.
 
     ========  =================  =====================================================================
     field     dtype and shape    meaning
     ========  =================  =====================================================================
-    corners   float32 (B, M, 4)  xmin, ymin, xmax, ymax in pixels of the transform's result; 0 in the rest
-    labels    int64 (B, M)       class of each object; -1 in the rest
-    objects   int32 (B, M)       which of its sample's boxes each is; -1 in the rest
-    counts    int64 (B,)         boxes that each sample has; above M, the last ones are left out
+    corners   float32 (B, M, 4)  xmin, ymin, xmax, ymax in pixels of the transform's result; padded with 0
+    labels    int64 (B, M)       class of each object; padded with -1
+    objects   int32 (B, M)       number of each box among those of its sample; padded with -1
+    counts    int64 (B,)         number of boxes of each sample; above M, the last ones are left out
     ========  =================  =====================================================================
     """
 
@@ -88,11 +88,10 @@ class PaddedBoxes:
 class BoxOutput:
     """How batches hold boxes.
 
-    Boxes are cropped, scaled, clipped and mirrored as the pixels are; one of which nothing is
-    left in the result is omitted.
+    Boxes are cropped, scaled, clipped and mirrored as the pixels are; a box entirely outside the result is omitted.
 
     Attributes:
-        pad_to: Boxes of every sample in `PaddedBoxes`, 1 to 65,536; None for `Boxes` of any number.
+        pad_to: Number of boxes per sample in `PaddedBoxes`, 1 to 65,536; None for `Boxes` of any number.
         min_visible: A box with less than this share of its area in the result is omitted, 0 to 1.
 
     Raises:
@@ -130,8 +129,8 @@ NO_BOXES: NativeBoxes = (
 class BatchOrigin:
     """What a notebook needs to show a batch."""
 
-    output: Output  # what was made of the pixels
-    mode: Mode  # their channels and depth before that
+    output: Output  # type, layout and scale of its pixels
+    mode: Mode  # channels and depth of the pixels before that
     classes: tuple[ClassLabel, ...]  # name and text of each class, by label; empty where unknown
     mask: str | None = None  # name of the field that is drawn over the images; None without one
 
@@ -192,7 +191,7 @@ class Batch:
 
 
 def batch_text(batch: Any) -> str:
-    """Return a `stoker.Batch`, or what has its fields, in one line."""
+    """Return one line about a `stoker.Batch`, or about an object with its fields."""
     images = batch.images if isinstance(batch.images, tuple) else (batch.images,)
     shapes = " and ".join(f"{getattr(array, 'dtype', '?')} {tuple(getattr(array, 'shape', ()))}" for array in images)
     boxes = "" if batch.boxes is None else ", with boxes"
@@ -205,10 +204,9 @@ def batch_text(batch: Any) -> str:
 
 
 def padded(offsets: NDArray[np.int64], most: int, columns: Sequence[tuple[NDArray[Any], int]]) -> list[NDArray[Any]]:
-    """Return columns of samples laid end to end as arrays (B, most, ...); what a sample has above that is left out.
+    """Return columns of samples laid end to end as arrays (B, most, ...): padded, and further rows left out.
 
-    The rows of each sample begin at its offset, int64 (B + 1,), and ``most`` of them are kept. Each column has values
-    (T, ...), and what fills up the rest.
+    The rows of each sample begin at its offset, int64 (B + 1,). Each column is a pair of values (T, ...) and padding.
     """
     counts = np.diff(offsets)
     sample = np.repeat(np.arange(len(counts)), counts)
@@ -222,7 +220,7 @@ def padded(offsets: NDArray[np.int64], most: int, columns: Sequence[tuple[NDArra
 
 
 def plain_arrays(value: Any) -> Any:
-    """Return boxes or fields of a batch as dicts, tuples, lists and arrays alone, for frameworks; copies nothing."""
+    """Return boxes or fields of a batch as plain dicts, tuples, lists and arrays, for frameworks; copies nothing."""
     if isinstance(value, Mapping):
         return {name: plain_arrays(each) for name, each in value.items()}
     if isinstance(value, tuple):
@@ -233,7 +231,7 @@ def plain_arrays(value: Any) -> Any:
 
 
 def native_column(name: str, form: BatchForm) -> _native.FieldColumn:
-    """Return what the core collects of a field without pixels."""
+    """Return the column in which the core collects a field without pixels."""
     return _native.FieldColumn(
         name,
         form.stored,
@@ -291,7 +289,7 @@ def value_of_sample(form: BatchForm, value: Any) -> Any:
 
 
 def row_of(value: Any, row: int) -> Any:
-    """Return the value of one sample, given that of the batch; of padded values without the count."""
+    """Return the value of one sample from that of its batch; for padded values, without the count."""
     if isinstance(value, tuple):
         return tuple(row_of(each, row) for each in value)
     if isinstance(value, Ragged):

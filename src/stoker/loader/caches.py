@@ -1,18 +1,18 @@
-"""The caches of samples that were read once, in memory and on a disk of the node.
+"""Caches of samples, in memory and on a disk of the node.
 
-Both caches hold what came first and throw nothing out for something else. An epoch reads every sample once, so what has
-just been read is needed later than everything that still waits for its turn, and evicting that for it only costs hits.
-With space for a share of the samples, that share is the hit rate of every epoch but the first, in any order.
+Both caches keep the samples that came first, and evict none for others. An epoch reads every sample once, so a sample
+just read is needed later than all that are still to come; evicting one of those for it only costs hits. A cache with
+space for a share of the samples has that share as its hit rate in every epoch but the first, in any order.
 
 The directory of a cache on a disk::
 
     CACHEDIR.TAG   marks the directory as a cache, for backups, and as one of Stoker's
-    budget         8 bytes, least significant first: how many bytes are counted as used
+    budget         8 bytes, little-endian: how many bytes are counted as used
     KEY.samples    the samples of one split of a dataset (`stoker._native.NodeCacheFile`)
-    KEY.json       which dataset that is; the time of its last change is that of the last opening
+    KEY.json       which dataset that is; its modification time is that of the last opening
 
-A process that changes anything but samples, or takes bytes of the budget, holds an exclusive ``flock`` of ``budget``.
-One that uses samples holds a shared one of their file. Both end with the process, however it ends. Files of other
+A process that changes anything but samples, or takes bytes of the budget, holds an exclusive ``flock`` on ``budget``. A
+process that uses samples holds a shared lock on their file. Locks end with the process, however it ends. Files of other
 names are never touched, and no symbolic link is followed.
 """
 
@@ -55,7 +55,7 @@ _KEY_DIGITS = 32
 
 
 def _wholes(dataset: Dataset | Mix) -> list[Dataset]:
-    """Return the splits that a cache holds samples of: parts of one share what was read of it."""
+    """Return the splits whose samples a cache holds; parts of one split share them."""
     return [part.whole for part in parts_of(dataset)]
 
 
@@ -66,10 +66,10 @@ class CacheStats:
     Attributes:
         hits: Samples that came from the cache.
         misses: Samples that had to be read from the dataset.
-        bytes: Bytes held now, all bookkeeping included; of a node cache those of all processes and datasets together.
+        bytes: Bytes held now, all bookkeeping included; in a node cache, for all processes and datasets together.
         budget: The most bytes it may hold.
-        full: Whether a sample was not kept because it would not have fitted.
-        errors: How often the system refused to read or to keep something; the dataset was read instead.
+        full: Whether a sample was not cached because it did not fit.
+        errors: How often the system refused to read or to write something; the dataset was read instead.
     """
 
     hits: int
@@ -92,13 +92,13 @@ class CacheStats:
 class MemoryCache:
     """Samples in the memory of this process. Give one to a loader: ``Loader(..., cache=MemoryCache("8GB"))``.
 
-    It lives as long as somebody holds it: several loaders may share one, at the same time or one after the other.
-    Safe from any thread. It pickles as its settings. In another process, also in a forked one, it begins empty.
+    Several loaders may share one cache, at the same time or one after the other; it lives as long as any reference to
+    it. Safe from any thread. It pickles as its settings. In another process, even a forked one, it begins empty.
 
     Args:
         budget: The most bytes it takes, all bookkeeping included, such as ``"8GB"`` or a number.
-        keep: ``encoded``: samples as they are stored, which saves reading. ``decoded``: pixels, those of each mode for
-            themselves, which saves decoding too and takes five to ten times the space.
+        keep: ``encoded``: samples as stored, which saves reading. ``decoded``: pixels, separately for each mode, which
+            saves decoding too and takes five to ten times the space.
 
     Attributes:
         budget: In bytes.
@@ -106,7 +106,7 @@ class MemoryCache:
         native: The cache of the core.
 
     Raises:
-        ConfigError: The budget is not a size, or ``keep`` is neither.
+        ConfigError: The budget is not a size, or ``keep`` is neither of the two.
     """
 
     def __init__(self, budget: str | int, keep: Literal["encoded", "decoded"] = "encoded") -> None:
@@ -117,17 +117,17 @@ class MemoryCache:
         self._served = PerProcess(_Served)
 
     def source(self, dataset: Dataset | Mix, samples: _native.SampleSource) -> _native.SampleSource:
-        """Return the samples of a dataset behind this cache; as they are if it keeps pixels, which is not done here.
+        """Return a source that reads through this cache, or ``samples`` itself if it caches pixels: the core does that.
 
         Args:
             dataset: What a loader reads.
-            samples: Its samples. They must verify what they read, since what they give is kept.
+            samples: Its source. It must verify what it reads, because that is cached.
 
         Raises:
             ConfigError: The cache holds samples of another dataset.
         """
         wanted = tuple(f"{location(part.path).absolute()} {part.identity}" for part in _wholes(dataset))
-        if self.keep == "decoded":  # then labels are kept too, as they were found
+        if self.keep == "decoded":  # then labels are cached too, and depend on these
             wanted += (repr([part.schema for part in parts_of(dataset)]),)
             wanted += (repr(dataset.label_offsets) if isinstance(dataset, Mix) else "",)
         served = self._served.get()
@@ -143,7 +143,7 @@ class MemoryCache:
         return _stats([self.native.counts()], self.budget)
 
     def warn_of_problems(self) -> None:
-        """Do nothing: memory has none. Here because `NodeCache` has it."""
+        """Do nothing: unlike a `NodeCache`, memory has no problems to warn of."""
 
     def __reduce__(self) -> tuple[type[MemoryCache], tuple[int, Literal["encoded", "decoded"]]]:
         # The memory is that of one process: in another one the cache begins empty.
@@ -162,23 +162,23 @@ class _Served:
 class NodeCache:
     """Samples on a disk of this machine, shared by all of its processes through nothing but the files.
 
-    For datasets that are slow to read, such as those on network storage. What one process has read, all have; what
-    is there, later runs find. Every hit is verified by checksums, so that no crash and no damage can give wrong bytes.
-    A disk that is full, a directory that cannot be written, and a cache whose ``CACHEDIR.TAG`` is damaged or missing
-    are not errors: the dataset is read, and one `UserWarning` says so. Safe from any thread, and in a forked process,
-    which opens the files again.
+    For datasets that are slow to read, such as those on network storage. A sample that one process has read is cached
+    for all processes and for later runs. Every hit is verified by checksums, so that no crash and no damage can give
+    wrong bytes. A disk that is full, a directory that cannot be written, and a cache whose ``CACHEDIR.TAG`` is damaged
+    or missing are not errors: the dataset is read, and one `UserWarning` says so. Safe from any thread, and in a forked
+    process, which opens the files again.
 
     Args:
-        directory: Made if it is not there; otherwise it must be empty, or be such a cache. Not on network storage.
+        directory: Created if missing; otherwise it must be empty or such a cache. Not on network storage.
         budget: The most bytes that all files in it take on the disk, such as ``"500GB"`` or a number. All processes
-            should name the same.
+            should give the same.
 
     Attributes:
         directory: As given.
         budget: In bytes.
 
     Raises:
-        ConfigError: The directory is in a store, or the budget is not a size, or too small for anything.
+        ConfigError: The directory is in a store, or the budget is not a size or is below 64 KiB.
     """
 
     def __init__(self, directory: str | os.PathLike[str], budget: str | int) -> None:
@@ -191,11 +191,11 @@ class NodeCache:
         self._use = PerProcess(_Use)
 
     def source(self, dataset: Dataset | Mix, samples: _native.SampleSource) -> _native.SampleSource:
-        """Return the samples of a dataset behind this cache, or as they are if the directory cannot be used.
+        """Return a source that reads through this cache, or ``samples`` itself if the directory cannot be used.
 
         Args:
             dataset: What a loader reads.
-            samples: Its samples. They must verify what they read, since what they give is kept.
+            samples: Its source. It must verify what it reads, because that is cached.
 
         Raises:
             ConfigError: The directory holds other things than a cache, or the images are records of a program.
@@ -216,7 +216,7 @@ class NodeCache:
             message = "a NodeCache keeps files for other processes, and the images are records of this one"
             raise ConfigError(f"{message}; use stoker.MemoryCache(..., keep='decoded'), or build the records first")
         sizes = np.concatenate([part.sample_bytes for part in parts])
-        # The key stands for the samples, by their stamps and sizes: changed files are never served from old bytes.
+        # The key identifies the samples by stamps and sizes: old bytes are never served for changed files.
         digest = hashlib.sha256()
         for part in parts:
             for stamp in part.stamps():
@@ -249,7 +249,7 @@ class NodeCache:
         return replace(stats, full=stats.full or use.refused, errors=stats.errors + use.failures)
 
     def warn_of_problems(self) -> None:
-        """Warn, once in a process, if the system has refused to read or to keep something."""
+        """Warn, once per process, if the system has refused to read or to write something."""
         for file in self._use.get().opened():
             if file.problem:
                 self._warn(file.problem)
@@ -278,7 +278,7 @@ class _Use:
     warned: bool = False
 
     def opened(self) -> list[_native.NodeCacheFile]:
-        """Return the files, at once: another thread may be opening one more."""
+        """Return a copy of the open files, since another thread may be opening one more."""
         return list(self.files.values())
 
 
@@ -315,7 +315,7 @@ _LOCK_SECONDS, _PAUSE_SECONDS = 10.0, 0.01
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """Which samples an entry has."""
+    """Description of an entry, for people."""
 
     dataset: str  # where the dataset lay when the entry was made
     split: str
@@ -326,16 +326,16 @@ class About:
 class CacheEntry:
     """One file of samples."""
 
-    key: str  # stands for the dataset, its split and its state
-    about: About | None  # what is known of it; None when its description is lost
-    disk_bytes: int  # what it takes on the disk
-    file_bytes: int  # what it would take with every sample in it
+    key: str  # identifies the dataset, its split and its state
+    about: About | None  # its description; None if that is lost
+    disk_bytes: int  # bytes that it takes on the disk
+    file_bytes: int  # bytes that it would take with every sample in it
     last_use: float  # when it was last opened, in seconds since 1970
     in_use: bool  # whether a process has it open
 
 
 def find_entries(directory: Path) -> list[CacheEntry]:
-    """Return the entries of a cache, those first that were not used for longest."""
+    """Return the entries of a cache, the least recently used first."""
     entries = [_entry(path) for path in directory.iterdir() if path.suffix == SAMPLES_SUFFIX]
     return sorted((entry for entry in entries if entry is not None), key=lambda entry: (entry.last_use, entry.key))
 
@@ -393,14 +393,14 @@ class CacheDirectory:
         self.path = path
 
     def create(self) -> None:
-        """Make the directory, unless it is there; refuse what has another tag, or files of a cache without theirs."""
+        """Create the directory if missing; refuse one with other files, or with a cache whose tag is not valid."""
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         if self.is_tagged():
             return
         names = {path.name for path in self.path.iterdir()}
         others = sorted(name for name in names if not name.startswith(TAG_NAME) and name not in _OTHERS)
         is_cache = BUDGET_NAME in names or any(map(_OWN.fullmatch, names)) or (TAG_NAME in names and not others)
-        if (others or is_cache) and not self.is_tagged():  # which another process may have done just now
+        if (others or is_cache) and not self.is_tagged():  # another process may have tagged it just now
             if is_cache:
                 raise OSError(f"its {TAG_NAME} is damaged or missing; remove the directory to start a new cache")
             message = f"{self.path} is not a Stoker cache: it holds {others[0]!r} and perhaps more"
@@ -417,7 +417,7 @@ class CacheDirectory:
             return False
 
     def entries(self) -> list[CacheEntry]:
-        """Return the entries, those first that were not used for longest; none if it is not a cache."""
+        """Return the entries, the least recently used first; none if it is not a cache."""
         return find_entries(self.path) if self.is_tagged() else []
 
     @contextmanager
@@ -441,10 +441,10 @@ class CacheDirectory:
         raise OSError(f"{path} is not a file that a cache would make; remove it")
 
     def acquire(self, key: str, about: About, file_bytes: int, budget: int) -> int | None:
-        """Make an entry or find it, evict others for it, and return a descriptor of its file that holds it in use.
+        """Find or make an entry, evict others for it, and return a descriptor of its file, which keeps it in use.
 
-        The caller closes it. None where not even an empty entry fits into the budget, because others are in use. The
-        file will have ``file_bytes`` with every sample in it; ``about`` is written down for people.
+        The caller closes the descriptor. None if not even an empty entry fits into the budget, because others are in
+        use. The file will have ``file_bytes`` with every sample in it; ``about`` is saved for people.
         """
         with self.locked() as counter:
             entries = self.entries()
@@ -471,11 +471,11 @@ class CacheDirectory:
         try:
             if os.fstat(descriptor).st_size != file_bytes:
                 os.ftruncate(descriptor, file_bytes)
-            self._wait_for(descriptor, fcntl.LOCK_SH)  # another process may be looking whether it is in use
+            self._wait_for(descriptor, fcntl.LOCK_SH)  # another process may be checking whether it is in use
         except BaseException:
             os.close(descriptor)
             raise
-        # Without its description an entry is as good, so a full disk changes nothing.
+        # An entry works without its description, so a full disk does no harm.
         with contextlib.suppress(OSError):
             location(self.path / (key + ABOUT_SUFFIX)).write_atomically(json.dumps(asdict(about)).encode())
         return descriptor

@@ -1,4 +1,4 @@
-"""One split of a dataset, opened for random access; and several as a source of builds."""
+"""One split of a dataset, opened for random access; and datasets as the source of a build."""
 
 from __future__ import annotations
 
@@ -80,27 +80,26 @@ _SYNSET, _TEXT, _OBJECT_TEXTS = "image/class/synset", "image/class/text", "image
 class Dataset:
     """One split of a dataset, or a part of one: ``len(dataset)`` samples, ``dataset[i]``, its labels and classes.
 
-    Opening reads the manifest, the indexes unless they are very many, and of TFRecords of other origin the first
-    record. Reading is safe from any thread. Make one with `stoker.open`. Pickled, it is opened again where it is
-    unpickled, from the same path; what then lies there must be the same dataset.
+    Make one with `stoker.open`, which reads the manifest, the indexes unless they are very many, and the first record
+    of TFRecords of other origin. Reading is safe from any thread. Unpickling opens the dataset again from the same
+    path, which must still hold the same dataset.
 
     A part is made by ``dataset[:1000]``, ``dataset[[5, 3, 7]]``, `shard`, `filter`, `random_split`, `folds` or
-    `per_class`. Loaders take it as they take the whole. It has each of its samples once, in the order in which they
-    were chosen. ``Batch.indices`` and `Sample.index` are numbers in the split that was opened, in which a sample has
-    the same random choices whatever part it is read from.
+    `per_class`. Loaders take a part as they take the whole. It has each of its samples once, in the order in which they
+    were chosen. ``Batch.indices`` and `Sample.index` are still numbers in the split that was opened, and a sample has
+    the same random choices in every part.
 
     Attributes:
-        path: Directory, or the pattern or file it was opened from.
+        path: What it was opened from: a directory, a file or a pattern.
         split: Name of the split.
-        reader: What reads all samples of the split by their numbers.
-        classes: Name and text of each class, by label; empty when the dataset does not say.
-        manifest: What the build recorded; None for what Stoker did not write.
-        numbers: Which samples of the split it has, by number: ``range(n)`` for all, another range, or int64
-            (len(dataset),).
+        reader: Reads all samples of the split by their numbers.
+        classes: Name and text of each class, by label; empty if the dataset does not say.
+        manifest: The manifest of the build; None for data that Stoker did not write.
+        numbers: Numbers of its samples in the split: ``range(n)`` for all, another range, or int64 (len(dataset),).
         mode: Channels and depth of the pixels of its samples and batches.
-        exif: ``apply`` where these are turned upright; ``keep``, or None where `stoker.open` was not told, where not.
-        opener: Opens it again; can be pickled. None for what `stoker.open` did not open.
-        folders: What it was opened from, and the folders of its shards: nothing may be built there while it is read.
+        exif: ``apply`` if images are turned upright, ``keep`` if not; None, as ``keep``, if `stoker.open` was not told.
+        opener: Function that opens it again, and can be pickled; None if `stoker.open` did not open it.
+        folders: Its path, and the folders of its shards: nothing may be built there while it is read.
     """
 
     def __init__(
@@ -158,16 +157,16 @@ class Dataset:
         """Return one sample, or the part of the dataset that a slice, positions or booleans choose.
 
         Args:
-            index: Position of a sample, negative ones count from the end: that sample. A slice, a list or array of
-                positions, or a boolean for each sample: a part, whose samples come in this order.
+            index: The position of a sample gives that sample; negative ones count from the end. A slice, a list or
+                array of positions, or a boolean for each sample gives a part, whose samples come in this order.
 
         Raises:
             IndexError: There is no such sample.
             TypeError: This is not an index.
             ConfigError: A position is given twice.
             ShardError: The bytes of the sample are damaged.
-            ExampleError: It is not an Example, or lacks the image.
-            OSError: It is a file and cannot be read.
+            ExampleError: The record is not an Example, or lacks the image.
+            OSError: The sample is a file that cannot be read.
         """
         if isinstance(index, str):
             raise TypeError(f"samples have numbers, and {index!r} is none: {DATASETS['[]']}")
@@ -180,7 +179,7 @@ class Dataset:
         return self._sample(int(self.numbers[position]))
 
     def __getitems__(self, indices: Sequence[int]) -> list[Sample]:
-        """Return several samples, as PyTorch's loader asks for them; its own collation is refused with what to use."""
+        """Return several samples, for PyTorch's loader; its default collation then raises, and says what to use."""
         collation: Any = sys.modules.get("torch.utils.data._utils.collate")
         if collation is not None:
             collation.default_collate_fn_map.setdefault(Sample, _refuse_collation)
@@ -205,13 +204,13 @@ class Dataset:
 
     @property
     def samples(self) -> list[tuple[str, int]]:
-        """Path and label of each image, as torchvision's ``ImageFolder`` has them; of image files of this machine.
+        """Path and label of each image, as torchvision's ``ImageFolder`` has them; for local image files only.
 
         Raises:
             AttributeError: Images are not files of their own.
         """
         if self.shards or self.remote is not None or self.reader.given is not None:
-            raise AttributeError("the images are not files")  # what is raised after all is of `__getattr__`
+            raise AttributeError("the images are not files")  # users see the error that `__getattr__` then raises
         files = [self.records.where(int(number)) for number in self.numbers]
         if any(offset for _, _, offset in files):
             raise AttributeError("the images lie in archives")
@@ -229,17 +228,17 @@ class Dataset:
         crop_objects: bool = False,
         imagenet_labels: bool = False,
     ) -> Source:
-        """Return datasets, or parts of some, as the splits of a new one, in the order of a build from a path.
+        """Return datasets, or parts of them, as the splits of a new dataset, in the order of a build from a path.
 
-        Builds call it, which do not import the loader. Records are each read once, for their class and their name;
-        those in a store are read ahead, in long ranges. A damaged record is an item that a build will reject. Where the
-        new dataset has no place for the boxes of records (``keeps_boxes``), a warning says so. With ``crop_objects``
-        every annotated object is an item of its own; a sample without one stays whole. With ``imagenet_labels`` classes
-        of image files are to have those of ImageNet's 1,000.
+        Builds call this method, since they do not import the loader. Each record is read once, for its class and name;
+        records in a store are read ahead, in long ranges. A damaged record becomes an item that the build rejects. If
+        the new dataset cannot hold boxes (``keeps_boxes`` is false), a warning says so. With ``crop_objects`` every
+        annotated object is an item of its own; a sample without objects stays whole. With ``imagenet_labels`` classes
+        of image files must have their labels among ImageNet's 1,000.
 
         Raises:
-            ConfigError: A label is not a class; samples are turned upright, or have another mode than they are stored
-                in; or the datasets differ in their fields, or in the numbers of their classes.
+            ConfigError: A label is not a class, a dataset was opened with ``exif="apply"`` or in another mode than RGB,
+                or the datasets differ in their fields or in the labels of their classes.
         """
         chosen = tuple(datasets.values())
         for dataset in chosen:
@@ -289,12 +288,12 @@ class Dataset:
     def shard(self, index: int, count: int) -> Dataset:
         """Return one of several parts of nearly equal size, which together are the dataset.
 
-        Samples that lie side by side stay together, so that reading is fast. Loaders share an epoch among ranks by
-        themselves and need none of this.
+        Samples that lie side by side stay together, so that reading is fast. Loaders do not need this: they divide each
+        epoch among the ranks themselves.
 
         Args:
-            index: Which part, from 0.
-            count: How many parts there are.
+            index: Number of the part, from 0.
+            count: Number of parts.
 
         Raises:
             ConfigError: There is no such part.
@@ -309,9 +308,9 @@ class Dataset:
         """Return the samples that fulfil a condition, in their order.
 
         Args:
-            where: Is called with each sample, in this thread, and says whether it stays. Every sample is read, and
-                decoded only where the function decodes it.
-            labels: Classes whose samples stay, by label or by name. Labels stay what they are.
+            where: Function that is called with each sample, in this thread, and returns whether to keep it. Every
+                sample is read, but decoded only if the function decodes it.
+            labels: Classes to keep, by label or by name. The labels of samples do not change.
 
         Raises:
             ConfigError: Neither is given, there is no such class, or no sample has a label.
@@ -334,17 +333,17 @@ class Dataset:
     def random_split(self, fractions: Sequence[float], *, seed: int = 0) -> tuple[Dataset, ...]:
         """Divide the dataset at random: ``train, validation = dataset.random_split([0.9, 0.1])``.
 
-        Which part a sample is in depends on the name of its file without folders, its class and the seed alone. So it
-        stays there when other samples are added, when the dataset is built again or in another order, and in a folder
-        as in the dataset that was built of it. Of samples of this dataset that share name and class, such as
-        ``s0/rgb.png`` and ``s1/rgb.png``, the bytes of the image decide, too; only those of the same bytes stay
-        together. A sample without a name goes by its number, and may move when others are added. Sizes are therefore
-        near the fractions, not exact. A part that is divided again is divided independently. Of TFRecords, names and
-        labels are read: of every record of this dataset; images that share a name are read as well.
+        The part of a sample depends only on the name of its file without folders, its class and the seed. So it is the
+        same after other samples are added, after the dataset is built again or in another order, and in a folder as in
+        the dataset built from it. Where samples share name and class, such as ``s0/rgb.png`` and ``s1/rgb.png``, the
+        bytes of the image decide too, so that only identical images stay together. A sample without a name goes by its
+        number, and may move when others are added. Sizes are therefore near the fractions, not exact. Dividing a part
+        again is independent of the first division. With TFRecords, the name and label of every record of this dataset
+        are read, and the images of those that share a name.
 
         Args:
             fractions: Share of each part; their sum is 1.
-            seed: Another one gives another division, 0 to 2**64 - 1.
+            seed: Seed of the division, 0 to 2**64 - 1.
 
         Raises:
             ConfigError: The fractions do not sum to 1, or a part would have no sample.
@@ -354,14 +353,14 @@ class Dataset:
         return tuple(self._chosen(part_of == part) for part in range(len(ends)))
 
     def folds(self, count: int, *, seed: int = 0) -> list[tuple[Dataset, Dataset]]:
-        """Return datasets for cross-validation: pairs of what to train and what to validate on.
+        """Return pairs of a training and a validation dataset, for cross-validation.
 
-        Each sample is in the second dataset of one pair, and in the first of all others; `random_split` says how it is
-        decided in which.
+        Each sample is in the validation dataset of one pair, and in the training dataset of all others; `random_split`
+        says what decides which.
 
         Args:
-            count: How many pairs, at least 2.
-            seed: Another one gives other folds, 0 to 2**64 - 1.
+            count: Number of pairs, at least 2.
+            seed: Seed of the folds, 0 to 2**64 - 1.
 
         Raises:
             ConfigError: There would be a fold without a sample.
@@ -375,8 +374,8 @@ class Dataset:
         """Return some samples of each class, in their order: the same ones as long as no samples are added.
 
         Args:
-            count: How many of each class; of a smaller one, all. Samples without a label count as a class.
-            seed: Another one gives other samples, 0 to 2**64 - 1; `random_split` says what else decides.
+            count: Number of samples of each class; a smaller class gives all. Samples without a label count as a class.
+            seed: Seed of the choice, 0 to 2**64 - 1; `random_split` says what else decides.
 
         Raises:
             ConfigError: A number is out of range, or no sample has a label.
@@ -403,7 +402,7 @@ class Dataset:
         return part_of
 
     def _draws(self, seed: int) -> NDArray[np.uint64]:
-        """Return a random number for each sample: of its name and class, and of its image where another shares both."""
+        """Return a random number for each sample, by its name and class, and by its image if another shares both."""
         seed = check_range("seed", seed, 0, 2**64 - 1)
         known, class_of = np.unique(self.labels, return_inverse=True)
         names = [
@@ -420,7 +419,7 @@ class Dataset:
         return draws_by_name(digests, classes, seed, self._divisions)
 
     def label_named(self, label: int | str) -> int:
-        """Return the label of a class, given by that or by its name.
+        """Return the label of a class that is given by its label or its name.
 
         Raises:
             ConfigError: There is no class of this name.
@@ -451,11 +450,11 @@ class Dataset:
             names = [class_title(self.classes, label) for label in labels[:_NAMED_CLASSES]]
             names += ["…"] * (len(labels) > _NAMED_CLASSES)
             facts.append(f"{self._classes}: {', '.join(names)}")
-        figures = () if self.remote is not None else self._strip()  # what a store holds would take too long
+        figures = () if self.remote is not None else self._strip()  # images in a store would take too long
         return notebook_block(f"<b>{escaped(self.path)}</b> / {escaped(self.split)}", facts, figures)
 
     def _strip(self) -> Iterator[str]:
-        """Yield some of the images for a notebook, and no more after a second."""
+        """Yield some of the images for a notebook, and stop after a second."""
         end = time.monotonic() + _STRIP_SECONDS
         for index in random_sample(_STRIP_IMAGES, len(self), 17).tolist():
             if time.monotonic() > end:
@@ -477,12 +476,12 @@ class Dataset:
 
     @property
     def fields(self) -> Mapping[str, Field]:
-        """What its samples have beside the image, the class and the boxes, by name; see `stoker.fields`."""
+        """Extra fields of its samples, by name: all but the image, the class and the boxes; see `stoker.fields`."""
         return self.schema.fields
 
     @property
     def labels(self) -> NDArray[np.int64]:
-        """Labels of all samples, int64 (len(dataset),). Of TFRecords, the first use reads each of its records once."""
+        """Labels of all samples, int64 (len(dataset),). With TFRecords, the first use reads each record once."""
         if self._labels is None:
             known = self.whole._labels
             self._labels = self.reader.labels(self.numbers) if known is None else values_at(self.numbers, known)
@@ -490,9 +489,9 @@ class Dataset:
 
     @property
     def object_counts(self) -> NDArray[np.uint32]:
-        """How many annotated objects each sample has, uint32 (len(dataset),).
+        """Number of annotated objects of each sample, uint32 (len(dataset),).
 
-        The first use reads every record, or every annotation, of the split once, also for a part of it.
+        The first use reads every record, or every annotation, of the whole split once, even for a part of it.
         """
         if self._object_counts is None:
             if self._whole is not None:
@@ -506,28 +505,28 @@ class Dataset:
 
     @property
     def size_bytes(self) -> int:
-        """Length of its shards, or of its image files, in bytes; of a part, that of its records or files."""
-        if self.shards and self._whole is None:  # whose indexes need not be read
+        """Length of its shards or image files in bytes; for a part, that of its records or files."""
+        if self.shards and self._whole is None:  # their indexes need not be read
             return sum(shard.size_bytes for shard in self.shards)
         return int(self.sample_bytes.sum()) + (FRAME_BYTES * len(self) if self.shards else 0)
 
     @property
     def sample_bytes(self) -> NDArray[np.uint64]:
-        """Bytes of each sample as its source gives them, uint64 (len(dataset),): of a record, or of a file."""
+        """Length of the record or file of each sample in bytes, uint64 (len(dataset),)."""
         if self._whole is not None:
             return np.ascontiguousarray(values_at(self.numbers, self._whole.sample_bytes))
         return self.reader.sizes
 
     def stamps(self) -> Iterator[bytes]:
-        """Yield what changes, or `sample_bytes` does, when the content does, as far as that shows without reading it.
+        """Yield bytes that, with `sample_bytes`, change with the content, as far as that shows without reading it.
 
-        - Of a dataset with a manifest its ``dataset_id``, which stands for every byte of it, and the split;
-        - of other datasets in stores the URL, the size and the etag of each shard, and the listing of images;
-        - of other shards, and of images in archives, path, size and time of change of each file;
-        - of images that are files the listing (names, sizes, labels), and path and time of change of each folder.
+        - A dataset with a manifest: its ``dataset_id``, which stands for every byte of it, and the split;
+        - other datasets in stores: URL, size and etag of each shard, and the listing of images;
+        - other shards, and images in archives: path, size and modification time of each file;
+        - image files: the listing (names, sizes, labels), and path and modification time of each folder.
 
         Raises:
-            OSError: A file is not there any more.
+            OSError: A file is missing.
         """
         yield self.identity.encode("utf-8", "surrogateescape")
         if self.manifest is not None:
@@ -553,7 +552,7 @@ class Dataset:
 
     @property
     def identity(self) -> str:
-        """Stands for its content: ``dataset_id`` and split, or the shards' names and lengths; and for which part."""
+        """Identifies the content, by ``dataset_id`` and split or by the shards' names and lengths, and the part."""
         if self._whole is not None:
             whole = self._whole.identity
             is_all = same_numbers(self.numbers, self._whole.numbers)
@@ -583,7 +582,7 @@ def _reopened(opener: Callable[[], Dataset], identity: str, numbers: Numbers | N
 
 
 class DatasetReader(Reader):
-    """Reads samples of datasets: an item's ``number`` is that of its sample in the split that ``dataset`` counts."""
+    """Reads samples of datasets. An item's column ``dataset`` says which, its ``number`` which sample of the split."""
 
     identity = ""
 
@@ -620,7 +619,7 @@ class DatasetReader(Reader):
         return image
 
     def plain_file(self, item: Item) -> bytes | None:
-        """Return the file that is all there is of an item. See `stoker.sources.Reader.plain_file`."""
+        """Return the file that an item consists of. See `stoker.sources.Reader.plain_file`."""
         return self._dataset_of(item).reader.plain_file(item.number)
 
     def _dataset_of(self, item: Item) -> Dataset:
@@ -637,7 +636,7 @@ def _refuse_turned(dataset: Dataset) -> None:
 
 
 def _refuse_part_of_imagenet(dataset: Dataset) -> None:
-    """Refuse images that a build of their path would give labels among all of ImageNet's classes."""
+    """Refuse ImageNet classes that were opened with other labels than a build of their path would give them."""
     known, names = set(bundled_label_map().names), {os.fsencode(each.name) for each in dataset.classes}
     if names and names < known and not dataset.reader.shards:
         message = f"the preset gives the {len(names)} classes of {dataset.path} their labels among ImageNet's 1,000"
@@ -670,7 +669,7 @@ class _Listing:
         self._tally = Tally(sum(map(len, datasets)), progress)
 
     def add(self, number: int, split: str) -> None:
-        """Add the samples of a dataset as a split, in the order of a tree of its files where that is known."""
+        """Add the samples of a dataset as a split, in the order in which a build lists them where that is known."""
         dataset, first = self._datasets[number], len(self.builder)
         listed = dataset.reader.items(dataset.numbers, crop_objects=self._crop_objects)
         for item in self._read(dataset) if listed is None else listed:
@@ -693,9 +692,9 @@ class _Listing:
         try:
             sample = dataset.reader.sample(key)
             boxes = sample.boxes
-        except StorageError:  # the record may be whole
+        except StorageError:  # the record itself may be intact
             raise
-        except StokerError:  # the build will meet it again, and name it among the rejects
+        except StokerError:  # the build will read it again, and reject it
             self._tally.advanced(1, 0, 1)
             return [(-1, None, key, -1, 0)]
         label = _class_of(dataset, key, sample.label)
@@ -728,8 +727,8 @@ def _class_of(dataset: Dataset, key: int, label: int) -> int:
 class ClassNames:
     """Names and texts of classes: from ``labels.txt`` where there is one, otherwise from the records.
 
-    A class that nothing names is called by its label, as ``12``. With ``of_boxes`` they are the classes of boxes, where
-    these have names of their own.
+    A class without a name is called by its label, such as ``12``. With ``of_boxes`` they are the classes of boxes, if
+    boxes have classes of their own.
     """
 
     def __init__(self, datasets: Sequence[Dataset], *, of_boxes: bool = False) -> None:
@@ -760,7 +759,7 @@ class ClassNames:
         if sample.schema.preset == "imagenet-nvidia":
             synset, text = text, b""
         text = one_line(text)
-        if synset and not has_control_character(synset):  # the record may be of any program
+        if synset and not has_control_character(synset):  # any program may have written it
             self._names[label] = synset
             self._texts[label] = text
         elif text:

@@ -51,27 +51,27 @@ NativeBatch = tuple[
     "Sequence[NativeColumn]",
     "Sequence[Sequence[NDArray[Any]]]",
 ]
-"""Images of each transform, labels, indices, seeds, boxes of each transform, and of the fields columns and planes."""
+"""Images of each transform, labels, indices, seeds, boxes of each transform, columns and planes of the fields."""
 
 _MAX_AHEAD = 1 << 16
-"""The most samples that are planned beyond those in use, however small they are; and never much beyond an epoch."""
+"""The most samples that are planned beyond those in use, however small they are; at most about one epoch."""
 
-_OF_A_SAMPLE = (ShardError, ExampleError, ImageError, OSError)
+_SAMPLE_ERRORS = (ShardError, ExampleError, ImageError, OSError)
 """Errors about one sample; any other ends the epoch, whatever ``on_bad`` says."""
 
 _ATTEMPTS = 16
 _SUBSTITUTE = 5 << 16  # RandomOp::kSubstitute of the core
-_KEPT = 1000  # bad samples that a report remembers one by one
+_MOST_LISTED = 1000  # bad samples of a report
 
 
 @dataclass(frozen=True, slots=True)
 class BadSample:
-    """A sample that could not be loaded, and what stands in its place.
+    """A sample that could not be loaded, and its substitute.
 
     Attributes:
-        index: Its number.
-        substitute: Number of the sample in its place.
-        epoch: When it happened.
+        index: Index of the bad sample.
+        substitute: Index of the sample that took its place.
+        epoch: Epoch in which it happened.
         error: What was wrong, and where.
     """
 
@@ -85,8 +85,8 @@ class BadSampleReport:
     """The bad samples of one epoch on this rank.
 
     Attributes:
-        epoch: Which epoch.
-        count: How many were replaced.
+        epoch: Number of the epoch.
+        count: Number of samples that were replaced.
         samples: The first 1000 of them.
     """
 
@@ -96,13 +96,13 @@ class BadSampleReport:
         self.samples: list[BadSample] = []
 
     def add(self, sample: BadSample) -> None:
-        """Count one."""
+        """Count a bad sample."""
         self.count += 1
-        if len(self.samples) < _KEPT:
+        if len(self.samples) < _MOST_LISTED:
             self.samples.append(sample)
 
     def warn(self) -> None:
-        """Say how many there were, if any."""
+        """Warn if there were any."""
         if self.count:
             first = self.samples[0]
             message = f"epoch {self.epoch}: {self.count} bad samples were replaced; the first is {first.index}"
@@ -120,10 +120,9 @@ class _Submitted(NamedTuple):
 
 
 class BatchMaker:
-    """What the core is asked for under a feed, and batches of what it gives.
+    """Describes to the core what batches of a feed need, and makes batches of what it returns.
 
-    The core collects the values of ``columns``, and crops and resizes the images ``planes`` as the first one of the
-    record.
+    The core collects the values of ``columns``, and crops and resizes the images of ``planes`` as the main image.
     """
 
     def __init__(self, feed: Feed) -> None:
@@ -137,7 +136,7 @@ class BatchMaker:
     def batch(
         self, taken: NativeBatch, valid: NDArray[np.bool_], position: Position, where: Callable[[int], Where]
     ) -> Batch:
-        """Return a batch of what the core gives; ``where`` says where the record of a row is."""
+        """Return a batch made of what the core returns; ``where`` locates the record of a row."""
         images, labels, indices, seeds, boxes, columns, planes = taken
         of_columns, of_planes = iter(columns), iter(planes)
         fields: dict[str, Any] = {}
@@ -160,7 +159,7 @@ class BatchMaker:
         )
 
     def empty(self, position: Position) -> Batch:
-        """Return a batch without samples, whose arrays have the types and shapes of any."""
+        """Return a batch without samples, whose arrays have the usual types and shapes."""
         output, none = self._feed.output, np.empty(0, np.uint64)
         shapes = [output.shape(*spec.shape, self._feed.dataset.mode) for spec in self.specs]
         images = [np.empty((0, *shape), output.dtype) for shape in shapes]
@@ -194,21 +193,21 @@ class SampleEngine:
         self._process = process_number()
         self._native = self._native_engine()
         self._ahead: Prefetcher | None = None
-        self._scheduled = False  # otherwise no more is known than what is submitted
-        self._goes_on: Position | None = None
-        """Where the samples that are read ahead go on when all batches were taken."""
+        self._scheduled = False  # whether samples are known before they are submitted
+        self._continues_at: Position | None = None
+        """Position that reading ahead has reached; known between epochs only."""
         if self.ranges is not None:
             least = 4 * self._spare_buffers * feed.topology.batch_size
             most_ahead = max(least, min(_MAX_AHEAD, feed.samples.size))
             locate = self._native.remote_spans
             self._ahead = Prefetcher([*files, *self._given], feed.read_ahead, self.ranges, locate, most_ahead)
-        # Stops the threads; samples being decoded are finished first, those being waited for are not. It keeps neither
-        # the engine nor the dataset alive: a program may have the dataset hold the loader.
+        # Stops the threads: samples being decoded are finished first, those being fetched are not. It keeps neither the
+        # engine nor the dataset alive, because a program may store the loader in its dataset.
         self.close = partial(_close, self._native, self._ahead)
 
     @property
     def _spare_buffers(self) -> int:
-        """Number of buffers of a batch's pixels that are kept for reuse, of each transform."""
+        """Number of pixel buffers, each of one batch, that are kept for reuse for each transform."""
         return self._feed.settings.prefetch + 2
 
     def _native_engine(self) -> _native.BatchEngine:
@@ -255,11 +254,11 @@ class SampleEngine:
         return EventLog(self._native, self._feed.threads, fetches, connections)
 
     def look_ahead(self, position: Position) -> None:
-        """Read ahead from a position on, if samples are remote; what was read ahead before is used where it fits."""
+        """Read ahead from a position on, if samples are remote; if reading ahead is there already, go on with it."""
         self._scheduled = True
-        if self._ahead is not None and position != self._goes_on:
+        if self._ahead is not None and position != self._continues_at:
             self._ahead.begin(upcoming(self._feed.samples, self._feed.topology, position))
-        self._goes_on = None
+        self._continues_at = None
 
     def begin_report(self, epoch: int) -> None:
         """Count bad samples from 0 again."""
@@ -267,7 +266,7 @@ class SampleEngine:
 
     def end_report(self) -> None:
         """End an epoch: warn of bad samples, and of a cache that could not be used."""
-        self._goes_on = Position(self.report.epoch + 1, 0)
+        self._continues_at = Position(self.report.epoch + 1, 0)
         self.report.warn()
         if self._feed.settings.cache is not None:
             self._feed.settings.cache.warn_of_problems()
@@ -292,7 +291,7 @@ class SampleEngine:
 
         Raises:
             TooManyBadSamplesError: More samples were bad than may be replaced.
-            StokerError: A sample is bad, and is not to be replaced; of several, the first.
+            StokerError: A sample is bad and must not be replaced; the error is that of the first such sample.
         """
         request = self._submitted[0].request
         if request is None:
@@ -311,7 +310,7 @@ class SampleEngine:
                 try:
                     raise problem
                 finally:
-                    del error, problem  # raised, they hold this frame: a cycle would keep the whole loader alive
+                    del error, problem  # a raised error holds this frame: a cycle would keep the whole loader alive
         taken, numbers = finished.take(), request.numbers
         if self._feed.samples.has_box_classes:
             taken[1][request.objects == WHOLE_IMAGE] = -1
@@ -328,7 +327,7 @@ class SampleEngine:
     ) -> Exception | None:
         """Replace a bad sample by another one; return its error if it must not be replaced, or cannot."""
         settings, epoch, request = self._feed.settings, submitted.epoch, cast("Request", submitted.request)
-        if settings.on_bad == "raise" or not isinstance(error, _OF_A_SAMPLE):
+        if settings.on_bad == "raise" or not isinstance(error, _SAMPLE_ERRORS):
             return error
         if self.report.count >= settings.max_bad:
             message = f"more than max_bad={settings.max_bad} samples were bad in epoch {epoch}; the last: {error}"
@@ -339,9 +338,9 @@ class SampleEngine:
             object_ = WHOLE_IMAGE if other.objects is None else int(other.objects[0])
             try:
                 self._native.replace(finished, row, int(other.numbers[0]), object_, int(other.indices[0]))
-            except _OF_A_SAMPLE as another:
+            except _SAMPLE_ERRORS as another:
                 if isinstance(error, StorageError) and isinstance(another, StorageError):
-                    break  # it is the store, and each further try would take minutes
+                    break  # the store fails, and each further attempt would take minutes
                 continue
             self.report.add(BadSample(int(request.indices[row]), int(other.indices[0]), epoch, error))
             request.numbers[row] = other.numbers[0]

@@ -1,10 +1,10 @@
-"""Which samples an epoch has, and which record, object and random choices each stands for.
+"""The samples of an epoch, and the record, object and random choices of each.
 
-An epoch is a sequence of *slots* ``0 .. size - 1``. Of a dataset a slot is a position in it: of an image, or
-with `stoker.ObjectCrops` of an annotated object. Of a mix (`mixes`), and where samples or classes come as often as
-their weights say (`sampling`), it is a position in the epoch; there everything is a function of (seed, epoch, position)
-in whole numbers, so that an epoch goes on exactly on any topology. `docs/explanation/determinism.md` defines it. The
-native readers know the whole split, so the images of a part are asked for by their numbers in that.
+An epoch is an order of *slots* ``0 .. size - 1``. For a dataset, a slot is the position of an image in it, or with
+`stoker.ObjectCrops` of an annotated object. For a mix (`mixes`), and for sampling by weight (`sampling`), a slot is a
+position in the epoch; its sample is a function of (seed, epoch, position) in whole numbers, so that an epoch resumes
+exactly on any topology. `docs/explanation/determinism.md` defines it. Native readers know whole splits, so the images
+of a part are requested by their numbers in the split.
 """
 
 from __future__ import annotations
@@ -35,27 +35,27 @@ if TYPE_CHECKING:
 
 
 WHOLE_IMAGE = -1
-"""The object of a sample that is all of its image."""
+"""The object number of a sample that is a whole image."""
 
 
 class Request(NamedTuple):
     """The samples that the core is asked for."""
 
-    numbers: NDArray[np.uint64]  # uint64 (B,), images of the source
-    objects: NDArray[np.int32] | None  # int32 (B,), which object of each, or `WHOLE_IMAGE`; None: all whole
-    indices: NDArray[np.uint64]  # uint64 (B,), what the batch calls the samples
-    streams: NDArray[np.uint64]  # uint64 (B,), what random choices depend on, besides seed and epoch
+    numbers: NDArray[np.uint64]  # uint64 (B,), numbers of the images in the source
+    objects: NDArray[np.int32] | None  # int32 (B,), object of each image, or `WHOLE_IMAGE`; None: all whole
+    indices: NDArray[np.uint64]  # uint64 (B,), `Batch.indices`
+    streams: NDArray[np.uint64]  # uint64 (B,), random choices depend on these, besides seed and epoch
 
 
 class Samples(ABC):
     """The samples of a loader. Immutable, and safe from any thread."""
 
     classes: Sequence[ClassLabel]  # name and text of each class that samples have, by label; none where unknown
-    has_box_classes = False  # whether these are those of boxes alone, so that an image without any has none
+    has_box_classes = False  # whether only boxes have these classes, so that a whole image has none
 
     def __init__(self, size: int, identity: str, *, shuffle: bool | BlockShuffle, seed: int) -> None:
-        self.size = self.length = size  # number of slots, and of positions of an epoch
-        self.identity = identity  # stands for the data and for what a sample of them is
+        self.size = self.length = size  # number of slots, and number of positions of an epoch
+        self.identity = identity  # identifies the data, and what counts as a sample
         self._shuffle, self._seed = shuffle, seed
 
     def order(self, epoch: int) -> EpochOrder:
@@ -63,18 +63,18 @@ class Samples(ABC):
         return EpochOrder(self.size, self._shuffle, self._seed, epoch, self.length)
 
     def until(self, length: int) -> Self:
-        """Return the same samples in epochs that have the first positions of each order only."""
+        """Return the same samples, in epochs that have only the first ``length`` positions of each order."""
         part = copy(self)
         part.length = length
         return part
 
     @abstractmethod
     def locate(self, slots: NDArray[np.uint64], epoch: int) -> Request:
-        """Return the samples of slots."""
+        """Return the request for the samples of slots."""
 
     @abstractmethod
     def source(self, *, check: bool) -> _native.SampleSource:
-        """Return where the core reads them; with ``check`` it verifies the checksum of every record."""
+        """Return the source that the core reads; with ``check`` it verifies the checksum of every record."""
 
 
 class Images(Samples):
@@ -92,7 +92,7 @@ class Images(Samples):
         self.images = self.indices = len(dataset.whole)  # images and samples of the whole split
 
     def locate(self, slots: NDArray[np.uint64], epoch: int) -> Request:  # noqa: ARG002 - a slot is always the same
-        numbers = slots  # of a whole split, which is most often asked for
+        numbers = slots  # of a whole split, the most common case
         if not self._is_whole:
             numbers = numbers_at(self._dataset.numbers, slots.astype(np.int64)).astype(np.uint64)
         return Request(numbers, None, numbers, numbers)
@@ -106,9 +106,9 @@ class Images(Samples):
 
 
 class Objects(Images):
-    """Annotated objects, in the order of their images, and of the annotation within an image.
+    """Annotated objects, in the order of their images, and within an image in the order of its annotation.
 
-    An image without any counts as one. The first use of a dataset reads all of its annotations.
+    An image without objects counts as one. The first use of a dataset reads all of its annotations.
     """
 
     def __init__(self, dataset: Dataset, *, shuffle: bool | BlockShuffle, seed: int) -> None:
@@ -133,7 +133,7 @@ class Objects(Images):
         return Request(numbers.astype(np.uint64), objects.astype(np.int32), indices, indices)
 
     def labels(self) -> NDArray[np.int64]:
-        """Return the label of each slot: that of its box, and of an image without any its own; int64 (size,)."""
+        """Return the label of each slot, int64 (size,): that of its box, or for an image without boxes its own."""
         numbers, objects, *_ = self.locate(np.arange(self.size, dtype=np.uint64), 0)
         assert objects is not None
         counts = self._dataset.whole.object_counts
@@ -157,7 +157,7 @@ def _ends(counts: NDArray[np.uint32]) -> NDArray[np.int64]:
 
 
 def upcoming(samples: Samples, topology: Topology, position: Position) -> Iterator[Upcoming]:
-    """Yield this rank's batches from a position on, through one epoch after another; those without samples left out."""
+    """Yield this rank's batches from a position on, epoch after epoch; batches without samples are left out."""
     consumed = position.consumed
     for epoch in itertools.count(position.epoch):
         order = samples.order(epoch)
@@ -167,15 +167,15 @@ def upcoming(samples: Samples, topology: Topology, position: Position) -> Iterat
                 group = np.full(len(step.indices), _group(order, consumed), np.int64)
                 yield Upcoming(request.numbers, request.objects, group)
             consumed = step.consumed
-        if steps_left(order.length, 0, topology) == 0:  # an epoch without a batch, and so are all others
+        if steps_left(order.length, 0, topology) == 0:  # no epoch has a batch
             return
         consumed = 0
 
 
 def _group(order: EpochOrder, position: int) -> int:
-    """Return the same number for positions of one window of blocks, or where blocks do not matter, of one epoch.
+    """Return a number that positions in one window of blocks share; without block shuffle, positions in one epoch.
 
-    That is near enough: a last block that is shorter moves the edges by less than a block.
+    The edges of windows are approximate: a shorter last block moves them by less than a block.
     """
     if not isinstance(order.shuffle, BlockShuffle):
         return order.epoch % 2**31

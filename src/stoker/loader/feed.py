@@ -1,4 +1,4 @@
-"""What a loader reads, in which order and in which form: settings checked against a dataset. It starts no thread."""
+"""What a loader reads, in which order and form: its settings, checked against its dataset. It starts no thread."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _MAX_IDENTITY = 40
 class RunIdentity:
     """Identity of a run: loaders with the same one give the same samples at the same position."""
 
-    dataset: str  # stands for the data and what a sample of them is
+    dataset: str  # identifies the data, and what counts as a sample
     seed: int  # of the order
     shuffle: bool | str  # how the order is shuffled
-    max_consumed: int  # what a state may have consumed of an epoch, on any ranks and in batches of any size
+    max_consumed: int  # the most samples of an epoch that a state can have consumed, for any ranks and batch size
 
     def state_at(self, position: Position) -> dict[str, Any]:
         """Return the state of a loader at a position: less than 200 bytes of JSON."""
@@ -69,7 +69,7 @@ class RunIdentity:
 
 
 class Feed:
-    """The samples of a dataset under the settings of a loader; what the settings leave open is decided here."""
+    """The samples of a dataset under the settings of a loader, whose defaults are decided here."""
 
     def __init__(self, dataset: Dataset | Mix, settings: LoaderSettings, *, seed: int | None = None) -> None:
         self.dataset, self.settings = dataset, settings
@@ -94,9 +94,8 @@ class Feed:
         if most is not None and most < length:
             identity, length = f"{identity}/first-{most}", most
         self.run = RunIdentity(identity, self.seed, name, length)  # what a state must agree with
-        # The length of an epoch is decided here alone: loaders, adapters and reading ahead count the steps that fit
-        # into it. A limit in steps, which depends on ranks and batch size, comes here: after `run`, so that states do
-        # not depend on it.
+        # The length of an epoch is decided only here: loaders, adapters and reading ahead count the steps that fit into
+        # it. A limit in steps belongs here, after `run`: states must not depend on ranks and batch size.
         self.samples = samples.until(length)
 
     @property
@@ -116,7 +115,7 @@ class Feed:
         return of_order | {"batch_size": topology.batch_size, "tail": topology.tail}
 
     def resumed(self, state: Mapping[str, Any]) -> tuple[Feed, Position]:
-        """Return the feed and the position to resume a state at, with its seed where the settings have none."""
+        """Return the feed and the position that resume a state, with its seed if the settings have none."""
         run = self.run
         if self.settings.seed is None and isinstance(state, Mapping) and "seed" in state:
             run = replace(run, seed=check_range("seed of the state", state["seed"], 0, 2**64 - 1))
@@ -141,15 +140,15 @@ class Feed:
 def chosen_fields(dataset: Dataset | Mix, wanted: Sequence[str] | Mapping[str, Field]) -> dict[str, Field]:
     """Return the fields that batches are to have, by name, of a dataset or of all parts of a mix.
 
-    A mapping gives fields another form of the same stored values. Records that Stoker did not write say nothing of
-    fields: of them those are taken that are given.
+    A mapping gives fields another form of the same stored values. Records that Stoker did not write do not declare
+    fields; for them the mapping declares them.
     """
     if isinstance(wanted, str) or not isinstance(wanted, Mapping | Sequence):
         raise ConfigError(f"fields is {wanted!r}; it must be a list of names, such as fields=['caption'], or a mapping")
     given = wanted if isinstance(wanted, Mapping) else {}
     chosen: dict[str, Field] = {}
     for part in parts_of(dataset):
-        known = part.schema.fields if _says_fields(part) else {**given, **part.schema.fields}
+        known = part.schema.fields if _declares_fields(part) else {**given, **part.schema.fields}
         for name in wanted:
             if name not in known:
                 raise ConfigError(_missing(part, name))
@@ -172,13 +171,13 @@ def chosen_fields(dataset: Dataset | Mix, wanted: Sequence[str] | Mapping[str, F
     return chosen
 
 
-def _says_fields(part: Dataset) -> bool:
-    """Return whether it is known which fields samples have, and which they have not."""
+def _declares_fields(part: Dataset) -> bool:
+    """Return whether it is known which fields samples have, and which they do not have."""
     return part.manifest is not None or not part.shards
 
 
 def _missing(part: Dataset, name: str) -> str:
-    if not _says_fields(part):
+    if not _declares_fields(part):
         message = f"the records of {part.path} do not say which fields they have"
         return f"{message}; say what {name!r} is: fields={{{name!r}: stoker.fields.Text()}}"
     elsewhere = {"boxes": "; give boxes=stoker.BoxOutput()", "label": "; batch.labels has it"}.get(name, "")
@@ -218,7 +217,7 @@ def _check_box_classes(mixed: Mix) -> None:
 
 
 def _default_seed(world_size: int) -> int:
-    """Return the seed of a loader that was given none, below 2**63: a new one, on several ranks 0."""
+    """Return the seed of a loader that was given none, below 2**63: a new one, or 0 on several ranks."""
     torch: Any = sys.modules.get("torch")
     if world_size > 1:
         return 0

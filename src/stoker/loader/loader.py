@@ -1,9 +1,9 @@
 """The loader: epochs of batches in a known order, decoded on native threads.
 
-Failure protocol. An error of a sample is raised by the batch that holds it, at its turn, and names shard, record, byte
-and source; the batches before it are delivered, the iteration then is over, and the state stays before the failed
-batch. A consumer may leave an iteration early: its state says exactly where, and the next iteration is the next epoch.
-`Loader.close`, the end of a ``with`` block and the end of the program stop the threads.
+Failure protocol. A bad sample raises its error when the batch that holds it is due; the error names shard, record, byte
+and source. The batches before it are delivered, the iteration then is over, and the state stays before the failed
+batch. A consumer may leave an iteration early: the state says exactly where, and the next iteration yields the next
+epoch. `Loader.close`, the end of a ``with`` block and the end of the program stop the threads.
 """
 
 from __future__ import annotations
@@ -56,27 +56,28 @@ if TYPE_CHECKING:
 _MAX_WRAPPED = 4
 _SAMPLED_IMAGES, _MAX_SAMPLED_BYTES = 32, 16 << 20
 _sampled: set[tuple[str, str]] = set()
-"""Paths and splits of which images were looked at for their EXIF orientation."""
+"""Paths and splits whose images were checked for an EXIF orientation."""
 
 _first_epochs: PerProcess[set[tuple[RunIdentity, int]]] = PerProcess(set)
-"""Runs and ranks of which a loader that was given no seed has read the first epoch, and no other."""
+"""Runs and ranks of loaders without a seed that have read the first epoch and no other."""
 
 
 class Loader:
     """Epochs of fixed-shape image batches.
 
-    Every iteration yields one whole epoch, the first one epoch 0 and each other the next, also when the one before was
-    left early; after `load_state_dict` it yields the rest of the epoch that the state is in. The order is a pure
+    Every iteration yields one whole epoch: the first one epoch 0, each later one the next epoch, even if the one before
+    was left early. After `load_state_dict`, it yields the rest of the epoch that the state is in. The order is a pure
     function of (dataset, seed, epoch), and pixels of (seed, epoch, sample): threads, prefetch, batch size and the
-    number of ranks never change them. One instance serves one consumer thread; any number may run at once.
+    number of ranks never change them. One instance serves one consumer thread; any number of loaders may run at once.
 
-    It pickles as its settings and its state. In the process that unpickles it, it starts threads of its own, finds out
-    its rank unless that was given, and goes on where the pickled one was.
+    A loader pickles as its settings and its state. Unpickled, it starts new threads, finds out the rank of its process
+    unless ``rank`` was given, and continues where the pickled loader was.
 
     Args:
         dataset: What to read; see `stoker.open` and `stoker.mix`.
         batch_size: Number of images of a batch on this rank.
-        shuffle: Whether each epoch has its own random order. With `stoker.BlockShuffle` one that reads block by block.
+        shuffle: Whether each epoch has its own random order. `stoker.BlockShuffle` gives a random order that reads
+            block by block.
         transform: How each image is cropped, resized and changed. With `stoker.ObjectCrops` samples are annotated
             objects, not images.
         drop_last: Whether samples that do not fill a batch on every rank are left out of an epoch. The same as
@@ -84,53 +85,54 @@ class Loader:
         tail: What happens to samples that do not fill a last batch. See docs/how-to/several-ranks.md. Default:
             ``"short"`` on one rank, so its last batch may be smaller; ``"pad"`` on several, so samples repeat until
             each rank has as many full batches as the others, and ``Batch.valid`` is false for the repeats.
-        sampling: How often classes or samples come in an epoch. `stoker.Balanced` or `stoker.Weighted`, for one
-            dataset, in random order. Default: each sample once. ``Batch.valid`` marks repeats of a last batch only.
-        max_samples: Number of samples of an epoch, over all ranks. Default: all. They are the first of the epoch's
-            order: others in each epoch where it is shuffled. For the same samples in every epoch open a part of the
-            dataset, such as ``train[:1000]``.
-        seed: Seed of the order and of the random choices. Default: in one process a new one, on several ranks 0. 0 to
-            2**64 - 1; in the state. In one process ``torch.manual_seed`` decides it if PyTorch was imported before. A
+        sampling: How often each class or sample comes in an epoch. `stoker.Balanced` or `stoker.Weighted`, for one
+            dataset, in random order. Default: each sample once. ``Batch.valid`` marks only the repeats that fill a last
+            batch.
+        max_samples: Number of samples of an epoch, over all ranks. Default: all. They are the first ones of the epoch's
+            order, so with ``shuffle`` they differ in each epoch. For the same samples in every epoch, load a part of
+            the dataset, such as ``train[:1000]``.
+        seed: Seed of the order and of the random choices. Default: a new one; 0 on several ranks. 0 to 2**64 - 1; part
+            of the state. On one rank, ``torch.manual_seed`` decides the default if PyTorch was imported before. A
             loader without a seed takes that of a loaded state.
-        output: Type, layout and scale of the pixels. Default: uint8, of a dataset in mode ``I;16`` uint16; NHWC.
-        boxes: In which form batches have the annotated objects of their samples. Default: not at all.
+        output: Type, layout and scale of the pixels. Default: uint8, or uint16 for a dataset in mode ``I;16``; NHWC.
+        boxes: How batches hold the boxes of the annotated objects of their samples. Default: they hold none.
         fields: Names of the fields of the dataset that batches have, or a mapping from names to `stoker.fields`. A
             mapping gives fields another form, such as ``{"tags": stoker.fields.Labels(pad_to=8)}``. Masks and extra
             images are cropped, mirrored and resized as the first image is; see docs/how-to/fields.md.
-        decode: ``"exact"`` or ``"fast"``. Exact are the pixels of libjpeg's accurate decode, resized as Pillow does,
-            difference 0. Fast decodes JPEGs at a half, a quarter or an eighth of their size where the crop is resized
-            to no more than that, with coarser weights (docs/explanation/performance.md has how close): the same pixels
-            in every run, too.
-        threads: Number of decoding threads. Default: one per CPU of this rank. That is one for each CPU that this
-            process may use, divided by the ranks on its node unless the launcher has bound each to CPUs of its own; see
+        decode: ``"exact"`` or ``"fast"``. Exact pixels are those of libjpeg's accurate decode, resized as Pillow does
+            it, with no difference. Fast decodes a JPEG at a half, a quarter or an eighth of its size if the crop is
+            resized to no more than that, with coarser weights (docs/explanation/performance.md says how close). Both
+            give the same pixels in every run.
+        threads: Number of decoding threads. Default: one per CPU of this rank. The CPUs that this process may use are
+            divided by the ranks on its node, unless the launcher has bound each rank to CPUs of its own; see
             docs/reference/settings.md.
-        prefetch: Number of batches decoded ahead of the consumer. Costs ``prefetch`` times the bytes of a batch. 0: a
-            batch is decoded when it is asked for.
-        rank: Number of this process among the ranks. Default: as the framework or the launcher says. The ranks consume
-            an epoch together; see docs/reference/settings.md.
+        prefetch: Number of batches decoded ahead of the consumer. Takes ``prefetch`` times the bytes of a batch. With
+            0, a batch is decoded when it is requested.
+        rank: Rank of this process, from 0. Default: as the framework or the launcher says. The ranks share each epoch;
+            see docs/reference/settings.md.
         world_size: Number of ranks. Default: as ``rank``.
-        check_ranks: Whether other settings or another state on another rank raise an error. Only where the framework
-            lets ranks talk; see docs/how-to/several-ranks.md. False if each rank has data of its own.
+        check_ranks: Whether to raise an error if another rank has other settings or another state. Works only if the
+            framework lets ranks talk; see docs/how-to/several-ranks.md. Give False if each rank has data of its own.
         check: Whether the checksum of every record is verified.
-        max_pixels: Images that declare more are refused before anything is allocated for them.
-        cache: Where samples are cached once they were read. `MemoryCache` or `NodeCache`.
-        read_ahead: How much of a dataset in a bucket or in HDFS is fetched ahead. Default: `ReadAhead`'s.
-        on_bad: What happens where a sample cannot be loaded. With ``"substitute"`` another one takes its place, the
-            same in every run; ``Batch.indices`` says which, `bad_samples` lists them, and the end of the epoch brings a
-            `stoker.errors.BadSampleWarning`. A damaged value of `stoker.fields.Json`, or bool in an array, always
-            raises: it is seen when the batch is complete.
+        max_pixels: Images that declare more pixels are refused before anything is allocated for them.
+        cache: Where samples are cached after they are read. `MemoryCache` or `NodeCache`.
+        read_ahead: How much of a dataset in a bucket or in HDFS is fetched ahead. Default: ``ReadAhead()``.
+        on_bad: What happens when a sample cannot be loaded. With ``"substitute"`` another sample takes its place, the
+            same in every run. ``Batch.indices`` says which, `bad_samples` lists bad samples, and the epoch ends with a
+            `stoker.errors.BadSampleWarning`. Damaged JSON, or a damaged bool in an array, always raises, because it is
+            noticed when the batch is complete.
         max_bad: Number of bad samples that an epoch may replace on this rank.
-        unknown: Nothing; a keyword of another library's loader is refused with the setting to use instead.
+        unknown: Not a setting: keywords of other libraries' loaders are refused with the setting to use instead.
 
     Warns:
-        RankWarning: Two sources disagree about the ranks, or others may read the same samples.
-        SourceWarning: Where the first epoch of a dataset begins: images have an EXIF orientation.
+        RankWarning: Two sources disagree about the ranks, or other processes may read the same samples.
+        SourceWarning: At the start of the first epoch of a dataset: images have an EXIF orientation.
 
     Raises:
-        ConfigError: A setting is out of range, ``drop_last`` and ``tail`` contradict each other, or the dataset is
-            empty, or has no objects where the transform or ``boxes`` wants some, or lacks one of ``fields``, or is in
-            a mode in which the transform or ``output`` has no meaning. Raised here, before any record is read. While
-            iterating: the ranks disagree.
+        ConfigError: A setting is out of range, ``drop_last`` contradicts ``tail``, or the dataset is empty, has no
+            boxes although the transform or ``boxes`` needs them, lacks one of ``fields``, or is in a mode that the
+            transform or ``output`` does not support. Raised here, before any record is read. While iterating: the ranks
+            disagree.
         TypeError: A setting does not exist.
         ShardError: While iterating: a record is damaged. With `stoker.ObjectCrops` also here, where the first loader
             of a dataset counts the objects of all records.
@@ -183,12 +185,12 @@ class Loader:
         self.dataset, self.settings = dataset, settings
         self.transform = settings.transform
         self._position = Position(0, 0)
-        self._begun = False  # whether an iteration has handed out batches of the current epoch, and not its last one
+        self._begun = False  # whether an iteration has yielded batches of the current epoch, but not its last one
         self._iterations = 0
         self._start(Feed(dataset, settings, seed=seed))
         self.topology = self.feed.topology
         self._agreement = Agreement(self.topology, check_ranks=settings.check_ranks)
-        self._may_repeat = settings.seed is None and self.topology.world_size > 1  # while nobody says where to begin
+        self._may_repeat = settings.seed is None and self.topology.world_size > 1  # until told where to begin
 
     def _start(self, feed: Feed) -> None:
         self.feed = feed
@@ -258,7 +260,7 @@ class Loader:
             check_group(self.topology.rank, self.topology.world_size)
 
     def set_epoch(self, epoch: int) -> None:
-        """Go to the start of an epoch; the next iteration yields it, and one that is under way is over."""
+        """Go to the start of an epoch, which the next iteration yields; an iteration under way is over."""
         self._iterations += 1
         self._may_repeat = False
         self._go_to(Position(check_range("epoch", epoch, 0, 2**63), 0))
@@ -269,31 +271,31 @@ class Loader:
         return self._engine.report
 
     def stats(self) -> LoaderStats:
-        """Return what was done since this loader was made, and where the time went; any thread may ask, at any time."""
+        """Return what this loader has done since it was made, and where the time went. Safe from any thread."""
         return self._engine.stats()
 
     def events(self) -> EventLog:
-        """Return the log of what the threads do when; `stoker.trace` writes it to a file."""
+        """Return the log of what the threads do, and when; `stoker.trace` writes it to a file."""
         return self._engine.events()
 
     def state_dict(self, position: Position | None = None) -> dict[str, Any]:
-        """Return where this loader is: small enough for any checkpoint, valid for any topology, the same on every rank.
+        """Return the state: small enough for any checkpoint, valid for any topology, the same on every rank.
 
         Args:
-            position: That of the last batch that was used, where batches wait in somebody's queue after they left this
-                loader. Default: after the batches that were handed out, those decoded ahead not counted.
+            position: Position of the last batch that was used, if batches wait in a queue after they left this loader.
+                Default: after the batches that were handed out; those decoded ahead do not count.
         """
         return self.feed.run.state_at(position or self._position)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go to where another loader of the same dataset, seed and shuffle was; the next iteration goes on there.
+        """Go to where another loader of the same dataset, seed and shuffle was; the next iteration continues there.
 
-        That iteration is what is left of the epoch: without a batch, where ``tail="drop"`` leaves none for these ranks
-        and this batch size. A loader that was given no seed takes that of the state.
+        That iteration yields the rest of the epoch, which has no batch if ``tail="drop"`` leaves none for these ranks
+        and this batch size. A loader without a seed takes that of the state.
 
         Raises:
             ConfigError: The state is of another dataset, seed or order, or is not a state.
-            ClosedError: The seed is another one, and the loader is closed.
+            ClosedError: The state has another seed, and this loader is closed.
         """
         feed, position = self.feed.resumed(state)
         if feed is not self.feed:
@@ -301,7 +303,7 @@ class Loader:
             close = self._close
             self._start(feed)
             close()
-        self._iterations += 1  # one that is under way is over
+        self._iterations += 1  # an iteration under way is over
         self._may_repeat = False
         self._go_to(position)
 
@@ -348,7 +350,7 @@ class Loader:
 
 
 def _warn_of_orientation(dataset: Dataset | Mix) -> None:
-    """Look at a few images of each local split, once in a process, and warn if some are meant to be seen turned."""
+    """Check a few images of each local split, once per process, and warn if some have an EXIF orientation."""
     for part in parts_of(dataset):
         is_decided = part.exif is not None or part.schema.image_encoding == "raw"
         if is_decided or part.remote is not None or (part.path, part.split) in _sampled:
@@ -370,7 +372,7 @@ def _warn_of_orientation(dataset: Dataset | Mix) -> None:
 
 
 def _warn_of_repeated_epoch(run: RunIdentity, rank: int, epoch: int) -> None:
-    """Warn if a loader begins with the first epoch, where another one has ended with it."""
+    """Warn if a loader begins with epoch 0 after another loader of the same run has read epoch 0 and no other."""
     if epoch > 0:
         _first_epochs.get().discard((run, rank))  # one loader serves all epochs, as it should
     elif (run, rank) in _first_epochs.get():
@@ -380,7 +382,7 @@ def _warn_of_repeated_epoch(run: RunIdentity, rank: int, epoch: int) -> None:
 
 
 def loader_of(dataset: Dataset | Mix, settings: LoaderSettings, *, seed: int | None = None) -> Loader:
-    """Return a loader with settings that are checked already, and the seed of a loaded state where these have none."""
+    """Return a loader with settings that are already checked; ``seed``, of a loaded state, counts if they have none."""
     loader = Loader.__new__(Loader)
     loader._open(dataset, settings, seed=seed)
     return loader
@@ -389,16 +391,16 @@ def loader_of(dataset: Dataset | Mix, settings: LoaderSettings, *, seed: int | N
 def trace(loader: Any, path: str | Path, *, most: int = 2_000_000) -> Trace:
     """Write what every thread of a loader does while a ``with`` block runs.
 
-    Costs a few percent of the decoding threads' time, and about 120 bytes of file an event, of which a JPEG makes five;
-    ``.gz`` at the end of the name compresses them to a tenth.
+    Costs a few percent of the decoding threads' time. An event takes about 120 bytes of the file, and a JPEG makes five
+    events; a name that ends in ``.gz`` compresses the file to a tenth.
 
     Args:
-        loader: A `stoker.Loader`, or an adapter that has one as its ``loader``, as `stoker.torch.DataLoader`.
-        path: The file to write; for https://ui.perfetto.dev or chrome://tracing.
-        most: The most events in the file; the others are counted in `Trace.lost` and in the file.
+        loader: A `stoker.Loader`, or an adapter that has one as its ``loader``, such as `stoker.torch.DataLoader`.
+        path: The file to write; open it in https://ui.perfetto.dev or chrome://tracing.
+        most: The most events in the file; further ones are only counted, in `Trace.lost` and in the file.
 
     Raises:
-        ConfigError: It has no loader, or is being traced already.
+        ConfigError: ``loader`` is not a loader and has none, or is being traced already.
         OSError: The file cannot be written; raised when the block begins, or when it ends.
 
     Example:
@@ -409,7 +411,7 @@ def trace(loader: Any, path: str | Path, *, most: int = 2_000_000) -> Trace:
 
 
 def loader_in(value: object) -> Loader:
-    """Return the loader that a value is or has: itself, its attribute ``loader``, or that one's, as adapters do."""
+    """Return the loader that a value is, or has as its attribute ``loader``, also nested, as adapters have it."""
     candidate = value
     for _ in range(_MAX_WRAPPED):
         if isinstance(candidate, Loader):
@@ -420,16 +422,16 @@ def loader_in(value: object) -> Loader:
 
 
 def loader_settings(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return the settings of `stoker.Loader`, or of an adapter, for what ALCF's ``ilsvrc.json`` asks for.
+    """Return settings for `stoker.Loader`, or for an adapter, that do what ALCF's ``ilsvrc.json`` asks for.
 
-    ``batch_size`` is taken as it is, ``crop_image_size`` becomes ``transform=ObjectCrops(...)``, any ``shuffle_buffer``
-    ``shuffle=True`` (a full shuffle, different in each epoch), ``num_parallel_readers`` ``threads`` and
-    ``prefetch_buffer_size`` ``prefetch``. What the file leaves open, or 0 readers, is left to the loader.
+    ``batch_size`` stays, ``crop_image_size`` becomes ``transform=ObjectCrops(...)``, any ``shuffle_buffer`` becomes
+    ``shuffle=True`` (a full shuffle, different in each epoch), ``num_parallel_readers`` becomes ``threads``, and
+    ``prefetch_buffer_size`` becomes ``prefetch``. For keys that the file omits, and 0 readers, the loader has defaults.
 
     Raises:
-        ConfigError: The file lacks ``batch_size`` or ``crop_image_size``, a value is not what it should be, or a key
-            has no effect: one that is unknown, or ``reshuffle_each_iteration`` as false.
-        SourceError: It is not such a file.
+        ConfigError: The file lacks ``batch_size`` or ``crop_image_size``, a value is not valid, or a key has no effect:
+            it is unknown, or it is ``reshuffle_each_iteration`` and false.
+        SourceError: The file is not such a configuration.
     """
     config = read_config(location(path))
     if config.batch_size is None or config.crop_image_size is None:

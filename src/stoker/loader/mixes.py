@@ -32,10 +32,10 @@ class Mix:
     """Several datasets as one, for `stoker.Loader` and the adapters; make one with `stoker.mix`.
 
     Attributes:
-        datasets: What is mixed.
-        weights: Share of each in an epoch; they sum to 1. None: each has as many positions as it has samples.
-        samples_per_epoch: Positions of an epoch; None: as many as the datasets have samples together.
-        label_offsets: What is added to the labels of each.
+        datasets: The datasets that are mixed.
+        weights: Share of each dataset in an epoch; they sum to 1. None: each has as many positions as samples.
+        samples_per_epoch: Length of an epoch; None: the sizes of all datasets together.
+        label_offsets: Number that is added to the labels of each dataset.
     """
 
     def __init__(
@@ -53,12 +53,12 @@ class Mix:
 
     @property
     def mode(self) -> Mode:
-        """Channels and depth of the pixels, the same of all datasets."""
+        """Channels and depth of the pixels, the same for all datasets."""
         return self.datasets[0].mode
 
     @property
     def exif(self) -> Exif:
-        """Whether images are turned upright, the same of all datasets."""
+        """Whether images are turned upright, the same for all datasets."""
         return self.datasets[0].exif or "keep"
 
     def __len__(self) -> int:
@@ -67,12 +67,12 @@ class Mix:
 
     @property
     def classes(self) -> tuple[ClassLabel, ...]:
-        """Name and text of each class, by label, where all of the datasets have the same labels; otherwise none."""
+        """Name and text of each class, by label; empty if the labels of the datasets are moved apart."""
         return () if any(self.label_offsets) else self.datasets[0].classes
 
     @property
     def fields(self) -> dict[str, Field]:
-        """What samples of all of the datasets have beside the image, the class and the boxes, by name."""
+        """Extra fields that all of the datasets have alike, by name."""
         first, *others = self.datasets
         return {
             name: field
@@ -94,16 +94,16 @@ def mix(
 ) -> Mix:
     """Mix datasets by weight; a loader takes the result in place of a dataset.
 
-    ``Batch.indices`` are numbers in the whole datasets laid end to end: ``indices - len(datasets[0].whole)`` of the
-    second, and so on.
+    ``Batch.indices`` are numbers in the whole datasets laid end to end: those of the second dataset begin at
+    ``len(datasets[0].whole)``, and so on.
 
     Args:
-        datasets: At least one; each has samples.
+        datasets: At least one dataset, and none without samples.
         weights: Share of each dataset in every epoch, and as nearly as possible in every batch; positive, of any sum.
             Default: the datasets' sizes, so that an epoch holds every sample once.
         samples_per_epoch: Length of an epoch, at most 2**31. Default: the sizes of all datasets together.
-        label_offsets: What is added to the labels of each dataset, to keep their classes apart. Needed where the
-            datasets name their classes and do not agree; zeros say that equal labels mean the same.
+        label_offsets: Number that is added to the labels of each dataset, to keep their classes apart. Needed if the
+            datasets have different class names; zeros say that equal labels mean the same.
 
     Raises:
         ConfigError: A number is out of range, something is not a dataset, the datasets were opened in different modes,
@@ -132,17 +132,17 @@ def dataset_of(given: Any) -> Any:
 
 
 def parts_of(dataset: Dataset | Mix) -> tuple[Dataset, ...]:
-    """Return the datasets that lie end to end in the source of a loader."""
+    """Return the datasets of a mix, or a single dataset, in the order in which a loader's source has them."""
     return dataset.datasets if isinstance(dataset, Mix) else (dataset,)
 
 
 class MixedSamples(Samples):
     """The samples of a mix, which alternate as evenly as whole numbers allow. A slot is a position in the epoch.
 
-    So every stretch of an epoch, and with it every batch, has the proportions of the weights. The samples of a dataset
-    come in its own order, pass after pass, by a seed made from that of the mix, and go on in the next epoch where they
-    ended: after any number of epochs no sample of it has come twice more often than another. Everything is arithmetic
-    on (position, epoch).
+    So every stretch of an epoch, and with it every batch, has the proportions of the weights. Each dataset has its own
+    order, by a seed derived from that of the mix. It is read pass after pass, and the next epoch continues where the
+    last one ended: after any number of epochs, no sample of a dataset has come twice more often than another.
+    Everything is arithmetic on (position, epoch).
     """
 
     def __init__(
@@ -161,7 +161,7 @@ class MixedSamples(Samples):
         self._image_starts = np.cumsum([0, *(part.images for part in self._parts[:-1])]).astype(np.uint64)
         counted = ";".join(f"{part.identity}:{count}" for part, count in zip(self._parts, self._counts, strict=True))
         size = sum(self._counts)
-        # The positions come one after the other: what stands at each is up to `locate`.
+        # Positions are not shuffled: `locate` decides which sample is at each.
         super().__init__(size, f"mix-{_native.crc32c(counted.encode()):08x}-{size}", shuffle=False, seed=seed)
 
     def locate(self, slots: NDArray[np.uint64], epoch: int) -> Request:
@@ -180,29 +180,29 @@ class MixedSamples(Samples):
         return request
 
     def source(self, *, check: bool) -> _native.SampleSource:
-        """Return where the core reads them. See `Samples.source`."""
+        """Return the source that the core reads. See `Samples.source`."""
         sources = (part.source(check=check) for part in self._parts)
         return _native.Concatenation(list(zip(sources, self._offsets, strict=True)))
 
 
 def interleave(positions: NDArray[np.uint64], counts: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-    """Return the part whose turn it is at positions of an epoch, and its number among the positions of that part.
+    """Return the part at each position of an epoch, and the number of the position among those of its part.
 
-    Among the first ``t`` positions, ``floor(t * S[d - 1] / S[d])`` of those of parts ``0 .. d`` belong to parts
-    ``0 .. d - 1``, where ``S`` are the running sums of the counts: lines of whole numbers, one inside the other. The
-    counts are at least 1, their sum at most 2**31.
+    Of the first ``t`` positions that parts ``0 .. d`` share, ``floor(t * S[d - 1] / S[d])`` belong to parts
+    ``0 .. d - 1``, where ``S`` are the running sums of the counts: nested Bresenham lines. The counts are at least 1,
+    their sum at most 2**31.
     """
     sums = np.cumsum(counts, dtype=np.uint64)
     part_of = np.zeros(len(positions), np.int64)
     numbers = positions.copy()
-    open_ = np.ones(len(positions), np.bool_)  # those that belong to one of the parts left
+    undecided = np.ones(len(positions), np.bool_)  # positions that belong to one of the remaining parts
     for part in range(len(counts) - 1, 0, -1):
         before, after = (at * sums[part - 1] // sums[part] for at in (numbers, numbers + np.uint64(1)))
         rest = after > before
-        mine = open_ & ~rest
+        mine = undecided & ~rest
         part_of[mine] = part
-        numbers = np.where(mine, numbers - before, np.where(open_, before, numbers))
-        open_ &= rest
+        numbers = np.where(mine, numbers - before, np.where(undecided, before, numbers))
+        undecided &= rest
     return part_of, numbers
 
 

@@ -1,4 +1,4 @@
-"""Opening a dataset: what was built, TFRecords of other origin, or image files, each as a `stoker.Dataset`."""
+"""Opening built datasets, TFRecords of other origin, image files and records of programs as a `stoker.Dataset`."""
 
 from __future__ import annotations
 
@@ -74,31 +74,31 @@ def open_dataset(
 ) -> Dataset:
     """Open one split of a dataset for reading.
 
-    Samples are numbered as they are stored: records of shards; images that are not built by the order of their list,
-    table or tar, those in folders class by class (see `docs/reference/images.md`).
+    Samples are numbered in the order in which they are stored. Images that are not built are numbered in the order of
+    their list, table or tar; those in folders, class by class (see `docs/reference/images.md`).
 
     Args:
         path: A directory that ``stoker build`` made; TFRecord shards of other origin, as a directory, one file or a
-            pattern such as ``old/train-*``, whatever their extension; or images as they are, in any source that
-            ``stoker build`` takes (see `docs/reference/images.md`). Shards without an index are scanned once, and the
-            index is kept: of a dataset beside its shards, of other TFRecords in the user's cache, because their
-            directory belongs to others (``stoker index`` writes it beside them). Compressed ones are inflated into
+            pattern such as ``old/train-*``, with any extension; or images that are not built, in any source that
+            ``stoker build`` takes (see `docs/reference/images.md`). Shards without an index are scanned once. The index
+            is saved beside the shards of a dataset; for other TFRecords it is saved in the user's cache, because their
+            directory belongs to others (``stoker index`` writes it beside them). Compressed shards are inflated into
             nameless temporary files. All of these may be in a bucket or in HDFS: ``s3://BUCKET/PATH``,
             ``gs://BUCKET/PATH``, ``hdfs://HOST:PORT/PATH``; `docs/how-to/buckets.md` says how they are read. Or the
             records of a program, as `stoker.build` takes them: a sequence of dicts or of pairs of image and label, a
-            ``datasets.Dataset``, or a mapping of splits to such; see docs/how-to/build.md. Their classes are all read
-            when they are opened, their images when they are used, one record at a time: ``threads`` of a loader decode.
-        split: Which split; may be left out when there is only one. ``val`` is another name for ``validation``.
-        keys: Of TFRecords of other origin: where they hold what, and whether their classes count from 0 or 1. What is
-            left out is found from the first record; labels are as they are stored. Names of the classes are read from
-            ``labels.txt`` or TFDS's ``label.labels.txt`` beside the shards; without one, ``classes`` is empty.
-        fields: Of records: what their values are, by name (see `stoker.fields`); others are left out. Default: as the
-            library of the records says, otherwise as the first record tells.
+            ``datasets.Dataset``, or a mapping from splits to any of these; see docs/how-to/build.md. Opening reads all
+            of their classes. Images are read when they are used, one record at a time; ``threads`` of a loader decode.
+        split: Name of the split; may be omitted if there is only one. ``val`` is another name for ``validation``.
+        keys: For TFRecords of other origin: the features that hold image, label and so on, and whether classes count
+            from 0 or 1. Omitted keys are found from the first record; labels are as stored. Names of classes are
+            read from ``labels.txt`` or TFDS's ``label.labels.txt`` beside the shards; without it, ``classes`` is empty.
+        fields: For records of a program: the field of each value, by name (see `stoker.fields`); other values are left
+            out. Default: as the library of the records declares them, otherwise inferred from the first record.
         mode: Channels and depth of the pixels, as Pillow calls them: ``"RGB"``; ``"L"``, grey; ``"RGBA"``, with alpha;
             ``"I;16"``, grey of 16 bits. `docs/reference/images.md` says what each kind of file becomes.
-        exif: ``"keep"`` has images as they are stored, as Pillow and `ImageFolder` do; ``"apply"`` turns them upright
-            before anything else, by their EXIF orientation or else their XMP, and boxes and masks with them. Default:
-            keep, and a loader warns where images would be turned.
+        exif: ``"keep"`` leaves images as stored, as Pillow and `ImageFolder` do; ``"apply"`` turns them upright before
+            anything else, by their EXIF orientation or else their XMP, and boxes and masks with them. Default: keep,
+            and a loader warns if images would be turned.
         labels: List of the classes in the order of their labels, or ``"imagenet"``: its 1,000. Default: folders,
             sorted.
         validation_labels: Classes of flat validation images: a list, or ImageNet's devkit. Default: searched for.
@@ -117,16 +117,16 @@ def open_dataset(
         columns: Which other columns of a table become fields, with commas between them; ``"none"``. Default: all.
         separator: What stands between the columns of a table: comma, semicolon, tab or bar. Default: found.
         image_root: Folder that the names of images in a table, a list or a COCO file are relative to. Default: found.
-        unknown: Nothing; arguments of other libraries are refused with what to use instead.
+        unknown: Not an argument: those of other libraries are refused with what to use instead.
 
-    What the listing of images warns of is a `stoker.errors.SourceWarning`; a `stoker.errors.LabelWarning` where the
-    classes may be a part of a larger list.
+    Listing images may warn with a `stoker.errors.SourceWarning`, or with a `stoker.errors.LabelWarning` if the classes
+    may be a part of a larger list.
 
     Raises:
         DatasetNotFoundError: There is nothing to read at ``path``, or a shard is missing.
-        ConfigError: There is no such split, ``split`` is left out and there are several, the layout of the records is
-            unknown, ``keys`` are given for what is not TFRecords of other origin, or settings of images for what is
-            none; or there is no such ``mode`` or ``exif``, or what is stored has no pixels in it.
+        ConfigError: There is no such split, ``mode`` or ``exif``; ``split`` is omitted and there are several; the
+            layout of the records is unknown; ``keys`` are given for anything but TFRecords of other origin, or settings
+            of images for anything but images; or stored pixels have no form in ``mode``.
         SourceError: A list that the settings name is not there, or does not fit the images.
         ManifestError: ``manifest.json`` is damaged or of a newer version.
         TruncatedShardError: A shard is shorter or longer than the manifest says, or its compression is damaged.
@@ -146,7 +146,7 @@ def open_dataset(
     return opening.open(split)
 
 
-# People call it `stoker.open`; that name is in Python's messages about its arguments, too.
+# Users call it `stoker.open`; so Python's messages about its arguments use that name, too.
 open_dataset.__module__, open_dataset.__name__, open_dataset.__qualname__ = "stoker", "open", "open"
 
 
@@ -158,7 +158,7 @@ def open_main_split(
     mode: Mode = "RGB",
     exif: Exif | None = None,
 ) -> Dataset:
-    """Open one split, or, if none is named, the only one, or else train; as `open_dataset` otherwise."""
+    """Open the named split; if none is named, the only one, or else train. Otherwise as `open_dataset`."""
     check_choice("mode", mode, get_args(Mode))
     return _Opening(location(path), keys, source or SourceOptions(), mode, exif).open(split, default="train")
 
@@ -166,12 +166,12 @@ def open_main_split(
 def open_splits(
     path: LocationLike, keys: RecordKeys | None = None, source: SourceOptions | None = None
 ) -> dict[str, Dataset]:
-    """Open every split that there is at a path, which is listed once; as `open_dataset` otherwise."""
+    """Open every split at a path, which is listed once. Otherwise as `open_dataset`."""
     return _Opening(location(path), keys, source or SourceOptions()).open_all()
 
 
 _PART_OF_SPLIT = re.compile(r"(\w+)\[(-?\d*:-?\d*)\]")
-"""What `datasets` and TFDS call a part of a split."""
+"""How `datasets` and TFDS write a part of a split, such as ``train[:1000]``."""
 
 
 def choose_split(wanted: str | None, splits: Mapping[str, object], path: LocationLike) -> str:
@@ -196,7 +196,7 @@ def choose_split(wanted: str | None, splits: Mapping[str, object], path: Locatio
 
 @dataclass(frozen=True, slots=True)
 class _Opening:
-    """A path to open, and how; can be pickled, so that another process opens the same."""
+    """A path, and how to open it. It can be pickled, so that another process opens the same dataset."""
 
     root: Location
     keys: RecordKeys | None
@@ -228,7 +228,7 @@ class _Opening:
         return dataset
 
     def _look(self, *, again: bool) -> _Splits:
-        """Return the splits that there are, and what opens one of them."""
+        """Return the splits that there are, and a function that opens one of them."""
         root, keys, source = self.root, self.keys, self.source
         if (root / MANIFEST_NAME).lexists():
             refuse_keys(root, keys, f"its {MANIFEST_NAME} says where its records hold what")
@@ -279,8 +279,8 @@ def _open_built(directory: Location, manifest: Manifest, split: str) -> Dataset:
 
 
 def _open_foreign(root: Location, split: str, shards: tuple[OpenShard, ...], keys: RecordKeys | None) -> Dataset:
-    """Open shards of other origin; their first record says which feature is what, or ``keys``."""
-    records = ShardRecords(shards, ImagenetSchema(0).info(0))  # any layout will do while there is not a record
+    """Open shards of other origin; ``keys``, or else the first record, say what each feature holds."""
+    records = ShardRecords(shards, ImagenetSchema(0).info(0))  # any layout will do if there is no record
     first = next((shard for shard in shards if shard.records), None)
     if first is None:
         return Dataset(path=str(root), split=split, reader=records)
@@ -291,7 +291,7 @@ def _open_foreign(root: Location, split: str, shards: tuple[OpenShard, ...], key
 def layout_of(
     root: Location, folder: Location, first: Features, keys: RecordKeys | None
 ) -> tuple[SchemaInfo, tuple[ClassLabel, ...]]:
-    """Return the layout of records of other origin, by the first, and the classes that a list beside them names."""
+    """Return the layout of records of other origin, by the first of them, and the classes in a list beside them."""
     schema = find_layout(first, keys, str(root))
     classes = _class_names(list(dict.fromkeys((folder, root if root.is_dir() else folder))), schema.label_key)
     numbered = schema.label_encoding == "id" and (keys is None or keys.label_base is None)
@@ -380,9 +380,9 @@ def open_records(
 ) -> Source:
     """List the records of a dataset for ``stoker repack``, as `Dataset.source_of` does.
 
-    Nothing in records of other origin says whether their classes count from 0 or from 1. Unless ``keys`` say so, or a
-    list of classes whose first is the background, labels stay what they are: the classes count from ``label_base``, as
-    they will in the new dataset.
+    Records of other origin do not say whether their classes count from 0 or from 1. Unless ``keys`` say so, or a list
+    of classes that begins with the background, labels do not change: classes count from ``label_base``, as they will in
+    the new dataset.
 
     Raises:
         DatasetNotFoundError: There is nothing to read.

@@ -1,6 +1,6 @@
-"""Pictures for people to look at: images scaled to fit, their boxes drawn; the HTML of a notebook.
+"""Pictures for people: images scaled to fit, with boxes and masks drawn on them, and the HTML of notebooks.
 
-That stands alone, in the colours of the notebook; classes build their own `_repr_html_` from its parts.
+The HTML stands alone, in the colours of the notebook. Classes build their `_repr_html_` from its parts.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _BOX_COLOR, _BOX_SHADE = (255, 190, 60), (0, 0, 0)
 _BOX_FONT_SIZE, _MAX_BOX_NAME = 11, 24
-_GROUND, _SQUARES = (155, 205), 24  # greys of what lies under a transparent image, and squares along its longer side
+_GROUND, _SQUARES = (155, 205), 24  # squares under a transparent image: greys, and number along the longer side
 _MASK_SHARE = 0.6  # of the colours of a mask over the image
 _GOLDEN = 0.618034  # of the circle of hues, between one class id and the next
 _MAX_TEXT = 120
@@ -72,8 +72,8 @@ def fit(pixels: NDArray[np.uint8], width: int, height: int) -> Image.Image:
 def visible(pixels: NDArray[Any]) -> NDArray[np.uint8]:
     """Return an image of any mode, (H, W, C), in visible colours: uint8 (H, W, 3).
 
-    Grey of 16 bits is stretched, so that its darkest pixel is black and its brightest white: what uses 12 of them would
-    look black. What is transparent shows a chequered ground.
+    Grey of 16 bits is stretched, so that its darkest pixel is black and its brightest white: otherwise an image that
+    uses 12 of them would look black. Transparent pixels show a chequered ground.
     """
     if pixels.dtype == np.uint16:
         low, high = int(pixels.min(initial=0xFFFF)), int(pixels.max(initial=0))
@@ -180,7 +180,7 @@ def class_title(classes: Sequence[ClassLabel], label: int) -> str:
 
 
 def original_pixels(image: NDArray[Any], output: Output | None, mode: Mode = "RGB") -> NDArray[np.uint8]:
-    """Return one image of a batch for people, as it was before its `Output`; without one floats are stretched."""
+    """Return one image of a batch for people, its `Output` undone; without an `Output`, floats are stretched."""
     if _channels_are_first(image, output, mode):
         image = image.transpose(1, 2, 0)
     if image.dtype in (np.uint8, np.uint16):
@@ -197,7 +197,7 @@ def original_pixels(image: NDArray[Any], output: Output | None, mode: Mode = "RG
 
 
 def _channels_are_first(image: NDArray[Any], output: Output | None, mode: Mode) -> bool:
-    """Without an output guess: three channels before one or four, and the last axis before the first."""
+    """Without an output, guess: prefer three channels to one or four, and the last axis to the first."""
     wanted = [(axis, count) for count in (3, 1, 4) for axis in (2, 0)]
     if output is not None:
         axis = 2 if output.layout == "NHWC" else 0
@@ -210,7 +210,7 @@ def _channels_are_first(image: NDArray[Any], output: Output | None, mode: Mode) 
 
 
 def corners_of(boxes: Any, row: int) -> NDArray[np.float64]:
-    """Return the corners of one sample of `stoker.Boxes` or `stoker.PaddedBoxes`, float64 (T, 4); of others none."""
+    """Return the corners of one sample of `stoker.Boxes` or `stoker.PaddedBoxes`, float64 (T, 4); else none."""
     if hasattr(boxes, "offsets"):
         return np.asarray(boxes.corners, np.float64)[int(boxes.offsets[row]) : int(boxes.offsets[row + 1])]
     if hasattr(boxes, "counts"):
@@ -244,7 +244,7 @@ def notebook_figure(picture: Image.Image | str, lines: Sequence[str]) -> str:
 
 
 def notebook_batch(batch: Any) -> str:
-    """Return the HTML of the first images of a batch, or of what has its fields, in arrays that NumPy can read."""
+    """Return the HTML of the first images of a batch, or of an object with its fields in arrays that NumPy can read."""
     title = f"<b>{escaped(repr(batch)[1:-1])}</b>"
     more = len(batch) - min(len(batch), _MAX_SAMPLES)
     try:

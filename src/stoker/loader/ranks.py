@@ -1,10 +1,10 @@
-"""Which of how many ranks this process is, how many CPUs are its share, and what ranks tell each other (`Agreement`).
+"""The rank of this process, its share of the CPUs, and what ranks tell each other (`Agreement`).
 
-Nothing is imported for that: modules that the program has imported, and the environment, are asked. The first of these
-sources that says something counts:
+Nothing is imported to find the rank: only modules that the program has imported, and the environment, are consulted.
+The first of these sources that has an answer counts:
 
 ==================  ===========================================================================================
-source              says something when
+source              has an answer when
 ==================  ===========================================================================================
 torch.distributed   a process group is initialised
 Horovod             it is initialised for PyTorch, TensorFlow or Keras
@@ -20,13 +20,15 @@ JAX's launchers     ``JAX_PROCESS_ID`` and ``JAX_NUM_PROCESSES`` are set (Kubefl
 tf.distribute       ``TF_CONFIG`` lists workers, with a chief or without, but no parameter servers
 ==================  ===========================================================================================
 
-``SLURM_NTASKS`` is not asked: in a batch script outside ``srun`` it counts processes that do not exist. A later source
-that disagrees is warned of, unless it started the launcher, as ``srun`` does that starts one ``torchrun`` a node.
+``SLURM_NTASKS`` is not used: in a batch script outside ``srun`` it counts processes that do not exist. If a later
+source disagrees, a warning says so, unless that source started the launcher, such as an ``srun`` that starts one
+``torchrun`` per node.
 
-Where none says something, a process reads all samples, with a `RankWarning` if others may read them, too:
+If no source has an answer, the process reads all samples. These signs that other processes may read them, too, cause a
+`RankWarning`:
 
 ===================  ==========================================================================================
-source               what is seen
+source               sign
 ===================  ==========================================================================================
 PMIx, Cray PALS      ``PMIX_RANK`` or ``PALS_RANKID``, which come without a number of ranks
 half of a pair       ``HOROVOD_RANK``, ``MV2_COMM_WORLD_RANK`` or ``JAX_PROCESS_ID`` without the number of ranks
@@ -35,13 +37,13 @@ several nodes        ``SM_HOSTS`` (SageMaker) or ``TPU_WORKER_HOSTNAMES`` with m
 Ray                  the program runs in a task or an actor, and is no trial of Ray Tune
 ===================  ==========================================================================================
 
-Of other launchers nothing is known, such as ``mp.spawn``, Dask, LSF, PBS and scripts of your own: initialise a process
-group before the loader is made, or give ``rank=`` and ``world_size=``. Where the groups that are initialised later say
-something else, the next epoch or batch raises.
+Other launchers are not recognised, such as ``mp.spawn``, Dask, LSF, PBS and scripts of your own: initialise a process
+group before the loader is made, or give ``rank=`` and ``world_size=``. If a group that is initialised later disagrees,
+the next epoch or batch raises.
 
-How many ranks share the CPUs of this node, the same sources say (``LOCAL_WORLD_SIZE`` and the like). Where they do not,
-and ranks met at an address that is this node for everybody (``MASTER_ADDR``, ``JAX_COORDINATOR_ADDRESS`` or an
-``init_method`` of ``127.0.0.1``), all of them do.
+The same sources say how many ranks share the CPUs of this node (``LOCAL_WORLD_SIZE`` and the like). If they do not, and
+the ranks met at a loopback address (``MASTER_ADDR``, ``JAX_COORDINATOR_ADDRESS`` or an ``init_method`` of
+``127.0.0.1``), all ranks are on this node.
 """
 
 from __future__ import annotations
@@ -88,7 +90,7 @@ _HOROVOD = ("horovod.torch", "horovod.tensorflow", "horovod.tensorflow.keras", "
 
 @dataclass(frozen=True, slots=True)
 class Ranks:
-    """A process among those that consume an epoch together."""
+    """The rank of a process among those that share each epoch."""
 
     rank: int  # its number, from 0
     world_size: int
@@ -103,7 +105,7 @@ class _Variables:
     source: str
     rank: str  # holds the rank
     world_size: str  # holds the number of ranks
-    launched: Literal["either", "both", "size"] = "either"  # which of them show that it launched this process
+    launched: Literal["either", "both", "size"] = "either"  # which of them show that it started this process
 
     def __call__(self) -> Ranks | None:
         given = [name in os.environ for name in (self.rank, self.world_size)]
@@ -162,7 +164,7 @@ def _ray_train() -> Ranks | None:
 
 
 def _ray_context() -> Any:
-    """Return what Ray Train says of its worker; None anywhere else, also in a trial of Ray Tune."""
+    """Return Ray Train's context in a worker of a trainer; None elsewhere, also in a trial of Ray Tune."""
     train: Any = sys.modules.get("ray.train")
     if train is None or not _in_ray_worker():
         return None
@@ -209,13 +211,13 @@ _SOURCES: tuple[Callable[[], Ranks | None], ...] = (*_GROUPS, _ray_train, _TORCH
 
 
 def discover() -> Ranks:
-    """Return which rank this process is: the first source of this module's list counts; without any, 0 of 1.
+    """Return the rank of this process, by the first source in this module's list that has an answer; else 0 of 1.
 
     Raises:
-        ConfigError: The variables of the source that would count are half given, no numbers, or out of range.
+        ConfigError: The variables of the source that would count are incomplete, not numbers, or out of range.
 
     Warns:
-        RankWarning: A later source says something else; or none says anything, but others may read the same samples.
+        RankWarning: A later source disagrees; or none has an answer, but others may read the same samples.
     """
     chosen = None
     for read in _SOURCES:
@@ -251,7 +253,7 @@ def _sign_of_others() -> str | None:
 
 
 def check_group(rank: int, world_size: int) -> None:
-    """Refuse ranks of a loader that disagree with the groups which were initialised since."""
+    """Refuse the rank of a loader if it disagrees with the groups that were initialised since."""
     now = [ranks for read in _GROUPS if (ranks := read()) is not None]
     if now and all((ranks.rank, ranks.world_size) != (rank, world_size) for ranks in now):
         message = f"this loader was made for rank {rank} of {world_size}, before {now[0].source}"
@@ -279,7 +281,7 @@ def _readable(read: Callable[[], Ranks | None]) -> Ranks | None:
 
 
 def _launched(outer: Ranks, inner: Ranks) -> bool:
-    """Whether the processes that a launcher has started are launchers themselves, of equally many each."""
+    """Return whether the processes of the outer launcher are launchers themselves, each of equally many ranks."""
     local = _count(os.environ.get("LOCAL_WORLD_SIZE"))
     return local is not None and outer.world_size * local == inner.world_size
 
@@ -348,12 +350,12 @@ def _store_host() -> str:
 
 
 def _count(text: str | None) -> int | None:
-    """Return a number of ranks or CPUs; None where it is damaged, which only costs the division."""
+    """Return a number of ranks or CPUs; None if the text is not one, and then CPUs are not divided by it."""
     return int(text) if text is not None and text.isascii() and text.isdigit() and int(text) > 0 else None
 
 
 def _slurm_tasks() -> int | None:
-    """Return how many tasks of the step are on this node, of a list by node such as ``4(x2),3``."""
+    """Return how many tasks of the step are on this node, from a list by node such as ``4(x2),3``."""
     nodes: list[int] = []
     node = os.environ.get("SLURM_NODEID", "")
     for part in os.environ.get(_SLURM_LOCAL, "").split(","):
@@ -368,8 +370,8 @@ def _slurm_tasks() -> int | None:
 def _launchers_cpus(variable: str) -> int | None:
     """Return how many CPUs the launcher may use; None if the system does not say.
 
-    It is the nearest process above this one that does not have the variable which it gives to all ranks; between them
-    may be shells. The environment of another user's process cannot be read: that is the daemon of a cluster.
+    The launcher is the nearest ancestor of this process without the variable that a launcher gives to all ranks; shells
+    may lie between. The environment of another user's process cannot be read: that is the daemon of a cluster.
     """
     mark = f"\0{variable}=".encode()
     process = os.getppid()
@@ -394,17 +396,17 @@ _ANSWER_SECONDS = 1.0
 _MOST_LOADERS = 100  # of one call site, so that what is written stays short
 _too_slow = threading.Event()
 _loaders: dict[str, list[Agreement]] = {}  # by call site
-_inherited: list[Any] = []  # groups of the process that this one was forked from: a connection serves one process
+_inherited: list[Any] = []  # groups of the parent of a forked process: a connection serves one process
 
 
 class Agreement:
     """What one loader tells the other ranks, so that a disagreement raises instead of training on the wrong data.
 
-    Each rank writes what its loaders do into the store of ``torch.distributed`` or ``jax.distributed``, and reads what
-    the ranks beside its own have written so far. Nobody waits: of two that disagree the later one raises. A loader is
-    compared with the one that another rank has made at the same ``call_site``, that is by the same calls of the same
-    functions. Those of one call site are counted as they are first used. As long as another one of them agrees, the
-    count may have shifted, and nothing is said.
+    Each rank writes facts about its loaders into the store of ``torch.distributed`` or ``jax.distributed``, and reads
+    what its two neighbours have written so far. No rank waits: of two that disagree, the later one raises. A loader is
+    compared with the loader that another rank made at the same ``call_site``, that is by the same calls of the same
+    functions. Loaders of one call site are numbered in the order of their first use. If a loader disagrees with its
+    counterpart but agrees with another loader of the call site, the numbers may have shifted, and nothing is raised.
     """
 
     def __init__(self, topology: Topology, *, check_ranks: bool) -> None:
@@ -414,7 +416,7 @@ class Agreement:
         self._facts: dict[str, Any] = {}
 
     def compare(self, **facts: Any) -> None:
-        """Tell the other ranks facts about this loader, and compare theirs; only the first time that they are given."""
+        """Tell the other ranks facts about this loader, and compare theirs; each fact only once."""
         if not self._talks or facts.keys() <= self._facts.keys():
             return
         self._facts.update(facts)
@@ -428,7 +430,7 @@ class Agreement:
             loaders.append(self)
         if self in loaders:
             number, ours = loaders.index(self), [each._facts for each in loaders]
-            neighbours = {(rank - 1) % size, (rank + 1) % size}  # all agree if each pair of them does
+            neighbours = {(rank - 1) % size, (rank + 1) % size}  # if all neighbours agree, all ranks do
             for other, theirs in _exchanged(group[0], f"{key}/{{}}", rank, ours, neighbours).items():
                 if number < len(theirs):
                     _refuse_differing(f"rank {rank} and rank {other}", ours, theirs, number)
@@ -453,7 +455,7 @@ def _exchanged(store: Any, key: str, rank: int, ours: list[Any], others: set[int
     is_jax = hasattr(store, "key_value_try_get")
 
     def talk() -> None:
-        with suppress(Exception):  # of a store that is gone
+        with suppress(Exception):  # the store is gone
             more = {"allow_overwrite": True} if is_jax else {}
             (store.key_value_set if is_jax else store.set)(key.format(rank), json.dumps(ours), **more)
         for other in others:
@@ -461,7 +463,7 @@ def _exchanged(store: Any, key: str, rank: int, ours: list[Any], others: set[int
                 if is_jax or store.check([key.format(other)]):
                     answers[other] = json.loads((store.key_value_try_get if is_jax else store.get)(key.format(other)))
 
-    thread = threading.Thread(target=talk, name="stoker-agreement", daemon=True)  # calls take no limit of time
+    thread = threading.Thread(target=talk, name="stoker-agreement", daemon=True)  # the calls have no timeout
     thread.start()
     thread.join(_ANSWER_SECONDS)
     if thread.is_alive():

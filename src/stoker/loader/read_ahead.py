@@ -8,9 +8,9 @@
 
 Every thread is a daemon, starts when it is first needed, and ends with `Prefetcher.close` or with the loader.
 
-Uses are divided into *windows* of bounded bytes; while the samples of one window are used, those of the next are
-fetched, so that two windows are held at a time. Within a window, pieces of a file that lie next to each other, or
-nearly so, are one range, whatever the order of their use::
+The coming uses of samples are divided into *windows* of bounded bytes. While the samples of one window are used, those
+of the next are fetched, so that two windows are held at a time. Within a window, pieces of a file that lie next to each
+other, or nearly so, are one range, whatever the order of their use::
 
     uses, in order   c a d b e          file   a b . c d ........ e
     ranges           [a b . c d] [e]    asked for in the order of their first use
@@ -50,10 +50,10 @@ if TYPE_CHECKING:
     Locate = Callable[[NDArray[np.uint64], NDArray[np.int32] | None], Extents]
 
 
-_WAIT_SECONDS = 3600.0  # then a thread looks around and waits again
+_WAIT_SECONDS = 3600.0  # then a thread checks whether to stop, and waits again
 _JOIN_SECONDS = 0.5
 _ANY_NUMBER = 2**62
-_ALL_AT_ONCE = 4096
+_SAMPLES_AT_ONCE = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,24 +61,24 @@ class RangeLimits:
     """How pieces become ranges."""
 
     window: int  # the most bytes of a window, at least 1, gaps included; a window of one use may have more
-    gap: int  # up to so many bytes between two pieces are read rather than asking twice
-    longest: int  # the most bytes of a range, at least 1; a piece that is longer is one by itself
+    gap: int  # up to this many bytes between two pieces are read, to save a request
+    longest: int  # the most bytes of a range, at least 1; a longer piece is a range by itself
     uses: int = 1 << 16  # the most uses of a window, at least 1
 
 
 @dataclass(frozen=True, slots=True)
 class ReadAhead:
-    """How a loader reads a dataset that lies in a bucket or in HDFS; of local files it changes nothing.
+    """How a loader reads ahead in a dataset that lies in a bucket or in HDFS; no effect on local files.
 
-    A loader knows which samples it will need, in which order, also in the epoch to come. It asks for their bytes as far
-    ahead as the budget reaches, so that the store's latency is waited for once and not once for each sample.
+    A loader knows which samples it will need, and in which order, even in the next epoch. It requests their bytes as
+    far ahead as the budget reaches, so that it waits for the store's latency once, and not once for each sample.
     `docs/how-to/buckets.md` says which numbers fit which store.
 
     Attributes:
-        budget: The most bytes that are asked for and not used yet, such as ``"1GB"`` or a number. Half of it is what
-            the loader looks at in one go to find bytes that lie side by side.
-        connections: Requests at a time.
-        gap: Up to so many bytes between two samples are read rather than asking twice.
+        budget: The most bytes that are requested and not used yet, such as ``"1GB"`` or a number. Half of it is planned
+            at a time, to join bytes that lie side by side.
+        connections: Number of requests at a time.
+        gap: Up to this many bytes between two samples are read, to save a request.
         longest: The most bytes of one request, unless a single sample has more.
 
     Raises:
@@ -109,7 +109,7 @@ class NumberedFiles(ABC):
     """The files of one dataset, by the numbers that the core has for them. Immutable, and safe from any thread."""
 
     def __init__(self, count: int) -> None:
-        self.first = _native.number_remote_files(count)  # unique in this process; the others follow
+        self.first = _native.number_remote_files(count)  # unique in this process; the numbers of the other files follow
 
     @abstractmethod
     def read(self, number: int, offset: int, length: int) -> bytes:
@@ -132,7 +132,7 @@ class RemoteFiles(NumberedFiles):
         self._path_of = path_of
 
     def read(self, number: int, offset: int, length: int) -> bytes:
-        """Return bytes of a file. Of one on this machine that has become shorter, the core notices what is missing."""
+        """Return bytes of a file. The core notices if a local file has become shorter; a store's file raises here."""
         path = self._path_of(number - self.first)
         data = path.read_range(offset, length, known_size=offset + length)
         if len(data) < length and not path.is_local:
@@ -171,7 +171,7 @@ class Planner:
         """Uses that were looked at and are not planned yet: number, file, offset, length and group of each."""
 
     def begin(self, future: Iterator[Upcoming]) -> None:
-        """Forget what was planned, and plan this from now on; uses count from 0 again."""
+        """Forget what was planned, and plan ``future`` from now on; uses count from 0 again."""
         with self._lock:
             self._ranges.forget()
             self._future = future
@@ -205,7 +205,7 @@ class Planner:
     def _plan_window(self) -> None:
         self._look_ahead()
         number, file, offset, length, group = self._waiting
-        # More than a window was looked at, or as much as may be; none of it need be fetched where all is at hand.
+        # Now more than a window is waiting, or all that may be; or nothing, if nothing needs to be fetched.
         end = window_end(length, group, self._limits)
         plan = plan_ranges(file[:end], offset[:end], length[:end], self._limits)
         self._planned = int(number[end]) if end < len(number) else self._seen
@@ -221,7 +221,7 @@ class Planner:
         )
 
     def _look_ahead(self) -> None:
-        """Look at more than a window, or at so many uses that nearly all must be here already."""
+        """Collect uses until they exceed a window, or until so many were seen that most need no fetching."""
         parts, some = [self._waiting], int(self._waiting[3].sum())
         most = self._seen + self._limits.uses
         while some <= self._limits.window and self._seen < most and self._future is not None:
@@ -239,7 +239,7 @@ class Planner:
     def _extents(self, batch: Upcoming) -> Extents:
         try:
             return self._locate(batch.numbers, batch.objects)
-        except (StokerError, OSError):  # of an index; the thread that reads its sample meets it, and can name that
+        except (StokerError, OSError):  # of an index; the thread that reads the sample raises it, with its name
             nowhere = np.full(len(batch.numbers), -1, np.int64)
             return nowhere, nowhere, nowhere
 
@@ -266,23 +266,23 @@ class Prefetcher:
         self._planned = self._released = 0
 
     def begin(self, future: Iterator[Upcoming]) -> None:
-        """Start on another future; what was fetched for the last one is freed."""
+        """Start on another future; bytes that were fetched for the last one are freed."""
         self._start_threads()
         self._planned = self._released = 0
         self._planner.begin(future)
 
     def ensure_planned(self, samples: int) -> None:
-        """Plan so many more samples, which are about to be requested."""
+        """Plan this many more samples, which are about to be requested."""
         self._planned += samples
         self._planner.plan_until(self._planned)
 
     def release(self, samples: int) -> None:
-        """Free what is left of so many more samples: whether they were loaded or not, they are not asked for again."""
+        """Free the bytes of this many more samples: loaded or not, they are not requested again."""
         self._released += samples
         self._ranges.release_until(self._released)
 
     def close(self) -> None:
-        """Stop. Waiting threads get an error; requests that hang are left alone. In a forked process: nothing."""
+        """Stop. Waiting threads get an error; requests that hang are left alone. Does nothing in a forked process."""
         if process_number() != self._process:
             return
         self._stop.set()
@@ -316,7 +316,7 @@ def _stoppable_reader(files: Sequence[NumberedFiles], stop: threading.Event) -> 
 
 
 def _fetch(ranges: _native.RemoteRanges, read: Read, log: FetchLog, fetcher: int) -> None:
-    """Fetch on one thread. It does not hold the prefetcher, which could never be freed then."""
+    """Fetch on one thread. It holds no reference to the prefetcher, which otherwise could never be freed."""
     while not ranges.closed:
         with suppress(MemoryError):  # which the taker of the bytes gets; this thread goes on
             job = ranges.next(_WAIT_SECONDS)
@@ -336,7 +336,7 @@ def _fetch(ranges: _native.RemoteRanges, read: Read, log: FetchLog, fetcher: int
 def read_through(
     files: RemoteFiles | None, records: _native.RecordSet, numbers: Numbers | None = None
 ) -> Iterator[_native.RemoteRanges | None]:
-    """Read records, or some, ahead while the body of ``with`` goes through them in order; nothing for local ones."""
+    """Read all or some records ahead while the body of ``with`` goes through them in order; None for local ones."""
     if files is None:
         yield None
         return
@@ -352,8 +352,8 @@ def read_through(
 
 def in_order(numbers: Numbers) -> Iterator[Upcoming]:
     """Yield the samples with these numbers in their order."""
-    for start in range(0, len(numbers), _ALL_AT_ONCE):
-        some = np.asarray(numbers[start : start + _ALL_AT_ONCE]).astype(np.uint64)
+    for start in range(0, len(numbers), _SAMPLES_AT_ONCE):
+        some = np.asarray(numbers[start : start + _SAMPLES_AT_ONCE]).astype(np.uint64)
         yield Upcoming(some, None, np.zeros(len(some), np.int64))
 
 
@@ -390,11 +390,11 @@ class _Pieces:
 
 
 def window_end(length: Column, group: Column, limits: RangeLimits) -> int:
-    """Return how many of the uses to come are the next window; 0 where there are none.
+    """Return how many of the coming uses are the next window; 0 if there are none.
 
-    A window is the longest run whose bytes fit. Where that run reaches into another group than it began in, it ends
-    with the last group that is whole: a block shuffle uses all of some blocks before it goes to others, and cutting
-    there leaves no blocks half read. Uses of one group lie side by side.
+    A window is the longest run whose bytes fit. If that run reaches into another group, it ends with the last whole
+    group: a block shuffle uses up some blocks before it goes to others, and cutting there leaves no block half read.
+    Uses of one group lie side by side.
     """
     length = length[: limits.uses + 1]
     fits = int(np.searchsorted(np.cumsum(length), limits.window, side="right"))
@@ -424,7 +424,7 @@ def _distinct(file: Column, offset: Column, length: Column) -> _Pieces:
 
 
 def _order(file: Column, offset: Column, length: Column) -> Column:
-    """Return the order by file, offset and length; that of the uses among equal ones."""
+    """Return the order by file, offset and length; equal pieces stay in the order of their uses."""
     bits = [int(column.max(initial=0)).bit_length() for column in (file, offset)]
     if sum(bits) < 63:  # one sort of one key is three times as fast
         key = file << bits[1] | offset
@@ -457,12 +457,12 @@ def _running_end(pieces: _Pieces) -> Column:
     order = np.lexsort((end, pieces.file))
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
-    # By rank, all of a file come behind all of those before it, so that the maximum never reaches across.
+    # By rank, the pieces of a file follow all of earlier files, so that the maximum never reaches across files.
     return end[order[np.maximum.accumulate(rank)]]
 
 
 def _too_much(pieces: _Pieces, gaps: Column, limits: RangeLimits) -> NDArray[np.bool_]:
-    """Return the gaps that would make the window larger than allowed when all smaller ones of it are read over."""
+    """Return which gaps would make the window larger than allowed if all smaller gaps are read too."""
     spare = max(0, limits.window - int(pieces.length.sum()))
     order = np.argsort(gaps, kind="stable")
     over = np.empty(len(gaps), np.bool_)
@@ -471,7 +471,7 @@ def _too_much(pieces: _Pieces, gaps: Column, limits: RangeLimits) -> NDArray[np.
 
 
 def _cuts(offset: Column, end: Column, first: int, last: int, longest: int) -> Column:
-    """Return where a run of pieces that is too long is cut, each range as long as may be."""
+    """Return where a run of pieces that is too long is cut, so that each range is as long as allowed."""
     cuts: list[int] = []
     while True:
         # `end` grows within a file, so the first piece that does not fit any more is found by bisection.

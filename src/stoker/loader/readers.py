@@ -1,4 +1,4 @@
-"""How the samples of a split are read, by number: records of shards, image files, and images that a program has."""
+"""Readers of the samples of a split, by number: records of shards, image files, and images of a program."""
 
 from __future__ import annotations
 
@@ -39,22 +39,22 @@ if TYPE_CHECKING:
 
 
 _AT_ONCE_REMOTE = 16
-_LOOKED_AT, _HEADER_BYTES = 64, 2**18
+_PROBED_IMAGES, _HEADER_BYTES = 64, 2**18
 _MARK = b"\0stoker\0"
 _SECRET_BYTES, _NUMBER_BYTES = 16, 8
 
 FILE_SCHEMA = replace(ImagenetSchema.layout, preset="files", features={})
-"""The layout of an image file read as a record; no field has these keys, and classes count from 0."""
+"""The layout of an image file read as a record; no extra field has these keys, and classes count from 0."""
 
 
 class SampleReader(ABC):
-    """Reads the samples of one split by number. Safe in any thread; ``numbers`` are those of some samples."""
+    """Reads the samples of one split by number. Safe from any thread; ``numbers`` choose some of the samples."""
 
-    native: _native.RecordSet | _native.FileSet  # what the core reads them by
-    fingerprint: str  # stands for what is stored, and for its order
-    shards: tuple[OpenShard, ...] = ()  # that hold them; none where they are files
-    remote: RemoteFiles | None = None  # their files, if they are in a store
-    given: GivenImages | None = None  # the images, if a program has them
+    native: _native.RecordSet | _native.FileSet  # the core's reader
+    fingerprint: str  # identifies the stored data and its order
+    shards: tuple[OpenShard, ...] = ()  # the shards that hold the samples; none if these are files
+    remote: RemoteFiles | None = None  # files of the samples, if they are in a store
+    given: GivenImages | None = None  # images of the samples, if they are records of a program
 
     def __init__(self, schema: SchemaInfo) -> None:
         self.schema = schema
@@ -62,15 +62,15 @@ class SampleReader(ABC):
     @property
     @abstractmethod
     def sizes(self) -> NDArray[np.uint64]:
-        """Bytes of each sample of the split, uint64 (N,)."""
+        """Size of each sample of the split in bytes, uint64 (N,)."""
 
     @abstractmethod
     def source(self, *, check: bool) -> _native.SampleSource:
-        """Return where the core's loader reads them; with ``check`` it verifies the checksum of every record."""
+        """Return the source that the core's loader reads; with ``check`` it verifies the checksum of every record."""
 
     @abstractmethod
     def features(self, number: int) -> tuple[Features, dict[str, str]]:
-        """Return one sample as features, and what is wrong with fields that it has not.
+        """Return one sample as features, and by name what is wrong with fields that are missing.
 
         Raises:
             ShardError: The record is damaged.
@@ -101,7 +101,7 @@ class SampleReader(ABC):
 
     @abstractmethod
     def load(self, number: int, position: int) -> SourceImage:
-        """Return one sample, or the object at a position (-1: none), as a build takes it: box classes count from 0.
+        """Return one sample, or its object at a position (-1: all of it), for a build: box classes count from 0.
 
         Raises:
             StokerError: It cannot be read, or is damaged.
@@ -109,19 +109,19 @@ class SampleReader(ABC):
         """
 
     def plain_file(self, number: int) -> bytes | None:  # noqa: ARG002 - most have none
-        """Return the path of a file on this machine that is all there is of a sample; None without one."""
+        """Return the path of the local file that a sample consists of; None if there is no such file."""
         return None
 
-    def content(self, numbers: Numbers) -> bytes:  # noqa: ARG002 - of most the fingerprint does
-        """Return bytes that change with any value of some samples, where `fingerprint` does not."""
+    def content(self, numbers: Numbers) -> bytes:  # noqa: ARG002 - for most readers the fingerprint is enough
+        """Return bytes that change with the values of samples, if `fingerprint` does not."""
         return b""
 
     def allow(self, threads: int) -> None:  # noqa: B027 - most allow any number
-        """Let so many threads read objects of a program at once, instead of one."""
+        """Let this many threads read objects of a program at once, instead of one."""
 
     def items(self, numbers: Numbers, *, crop_objects: bool) -> Iterable[Item] | None:  # noqa: ARG002
-        """Return samples, or their objects, as the items of a build, in its order; None where all are read for it."""
-        return None  # class and name of a record are in it
+        """Return samples, or their objects, as items in the order of a build; None if all must be read for that."""
+        return None  # class and name are inside the record
 
     @abstractmethod
     def labels(self, numbers: Numbers) -> NDArray[np.int64]:
@@ -133,23 +133,23 @@ class SampleReader(ABC):
 
     @abstractmethod
     def content_digests(self, numbers: Numbers) -> NDArray[np.uint64]:
-        """Return digests of the bytes of images, which are all read: uint64 (N,)."""
+        """Return digests of the bytes of images, uint64 (N,); reads all of these images."""
 
     @abstractmethod
     def object_counts(self) -> NDArray[np.uint32]:
-        """Return how many annotated objects each sample of the split has, uint32 (N,); all are read."""
+        """Return the number of annotated objects of each sample of the split, uint32 (N,); reads all samples."""
 
     @property
     @abstractmethod
     def box_labels(self) -> NDArray[np.int64]:
-        """Labels of the objects of all samples of the split, end to end; one without has that of its image."""
+        """Labels of the objects of all samples of the split, end to end; the image's label for those without one."""
 
-    def load_boxes(self) -> None:  # noqa: B027 - records hold theirs
-        """Pass boxes to the core, unless samples hold theirs."""
+    def load_boxes(self) -> None:  # noqa: B027 - records hold their boxes
+        """Pass boxes to the core, unless samples hold their own."""
 
     @abstractmethod
     def local_paths(self, numbers: Numbers) -> list[Path]:
-        """Return files and folders of this machine whose times of change show that samples have changed."""
+        """Return local files and folders whose modification times show that samples have changed."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -232,7 +232,7 @@ class ShardRecords(SampleReader):
             return self.native.labels(*keys, available_cpus(), ahead, self._chosen(numbers))
 
     def name_digests(self, numbers: Numbers) -> NDArray[np.uint64]:
-        """Return digests of names; of records without names, of their numbers."""
+        """Return digests of names; for records without names, of their numbers."""
         if self.schema.filename_key is None:
             return np.fromiter((_native.name_digest(b"%d" % number) for number in numbers), np.uint64, len(numbers))
         return self._digests(self.schema.filename_key, numbers)
@@ -282,7 +282,7 @@ class ShardRecords(SampleReader):
 
 
 class ImageFiles(SampleReader):
-    """The images of one split of a source, in its own order: as `Source.rows_as_listed` has them."""
+    """The images of one split of a source, in the order of `Source.rows_as_listed`."""
 
     native: _native.FileSet
 
@@ -312,7 +312,7 @@ class ImageFiles(SampleReader):
             [os.fsdecode(archive) for archive in extents.archives],
             *extents.slices(),
         )
-        # No methods: what the core holds must not hold the core's objects again.
+        # No bound methods: what the core holds must not hold objects of the core.
         name_of = {key: name for name, field in tree.fields.items() for key in field.features(name)}
         if name_of:
             self.native.set_fields(partial(_fields_record, self._reader, self._table, name_of, self.given))
@@ -372,7 +372,7 @@ class ImageFiles(SampleReader):
         own = own[np.argsort(self._rows[own], kind="stable")]
         tree = replace(self._tree, table=self._table.take(own), splits={self._split: np.arange(len(own))})
         table = with_objects(tree).table if crop_objects else tree.table
-        image_of = np.cumsum(table.objects <= 0) - 1  # the first object of an image has the number 0, all of it -1
+        image_of = np.cumsum(table.objects <= 0) - 1  # an image begins with its object 0, or is whole: -1
         return replace(table, sizes=np.maximum(0, table.sizes), numbers=own[image_of])
 
     @property
@@ -407,7 +407,7 @@ class ImageFiles(SampleReader):
         return [Path(path) for path in sorted(paths)]
 
     def object_counts(self) -> NDArray[np.uint32]:
-        """Return how many objects each image has, by its annotation. One that is damaged counts as none, and warns."""
+        """Return the number of objects of each image. A damaged annotation counts as none, and warns."""
         if self._object_counts is None:
             self._object_counts = self._read_boxes()
         return self._object_counts
@@ -424,8 +424,8 @@ class ImageFiles(SampleReader):
     def _boxes_as_stored(self) -> Iterator[list[Box] | str]:
         count = len(self._table)
         read = partial(self._boxes_of, has_header=False)
-        # Where some of a few images were annotated upright, the headers of all are read to turn their boxes back.
-        some = range(0, count if "annotated" in self._table.columns else 0, -(-count // _LOOKED_AT) or 1)
+        # If some of a few images were annotated upright, the headers of all are read to turn their boxes back.
+        some = range(0, count if "annotated" in self._table.columns else 0, -(-count // _PROBED_IMAGES) or 1)
         if [index for index in some if read(index) != self._boxes_of(index, has_header=True)]:
             warnings.warn(f"{self._tree.root}: {self._tree.warnings[-1]}", SourceWarning, stacklevel=4)
             yield from in_order(partial(self._boxes_of, has_header=True), range(count), _AT_ONCE_REMOTE)
@@ -434,7 +434,7 @@ class ImageFiles(SampleReader):
 
     def _boxes_of(self, number: int, *, has_header: bool) -> list[Box] | str:
         header = None
-        with suppress(FileNotFoundError, PermissionError):  # told where the image is used
+        with suppress(FileNotFoundError, PermissionError):  # reported where the image is used
             header = (
                 from_uri(os.fsencode(self.native.where(number)[0])).read_head(_HEADER_BYTES) if has_header else None
             )
@@ -487,7 +487,7 @@ def _fields_record(
     image: bytes,
     keys: Sequence[str],
 ) -> bytes:
-    """Return an Example with the features of the fields that some keys belong to, for the core; see `_fields_of`."""
+    """Return an Example for the core, with the features of the fields that ``keys`` belong to; see `_fields_of`."""
     try:
         image = image if given is None else given.as_file(image)
         return _native.write_example(_fields_of(reader, table[number], image, {name_of[key]: None for key in keys}))
@@ -499,11 +499,11 @@ def _fields_record(
 
 
 class GivenImages(NumberedFiles):
-    """Images that a program has in records of its own, for the core, which otherwise reads files. Safe from any thread.
+    """Images in the records of a program, for the core, which otherwise reads files. Safe from any thread.
 
-    The core asks for as many bytes as are listed. Of an array, of a PIL image, or of a record that nobody has read yet,
-    there is no such number: it gets a token in the place of a file. That is of no format that the core knows, so it
-    asks for its pixels, as it does for files that Pillow decodes. This holds nothing of the core.
+    The core asks for as many bytes as are listed. An array, a PIL image, or a record that was not read yet has no known
+    number of bytes; for these the core gets a token in place of a file. A token has no format that the core knows, so
+    it asks Python for the pixels, as for files that Pillow decodes. This object holds nothing of the core.
 
     ``load`` returns the bytes or the pixels of an image by its number, in any thread; ``sizes``, int64 (N,), are the
     bytes of each, -1 where they are not known.
@@ -513,7 +513,7 @@ class GivenImages(NumberedFiles):
         super().__init__(len(sizes))
         self._load = load
         self._has_size = sizes >= 0
-        self.token = _MARK + os.urandom(_SECRET_BYTES)  # tokens begin with it, and no file can be made to do so
+        self.token = _MARK + os.urandom(_SECRET_BYTES)  # tokens begin with it, and nobody can forge a file that does
         self.sizes = np.where(self._has_size, sizes, len(self.token) + _NUMBER_BYTES)
 
     def read(self, number: int, offset: int, length: int) -> bytes:
@@ -535,7 +535,7 @@ class GivenImages(NumberedFiles):
         return image if isinstance(image, bytes) else convert(image, Recipe()).data
 
     def pixels(self, token: bytes, max_pixels: int, mode: Mode) -> tuple[NDArray[Any], int]:
-        """Return the pixels that a token stands for, as `stoker.recipe.decode_as_stored` does those of its file."""
+        """Return the pixels that a token stands for, as `stoker.recipe.decode_as_stored` does for a file."""
         image = self._image(token)
         if isinstance(image, bytes):
             return decode_as_stored(image, max_pixels, mode)
@@ -554,7 +554,7 @@ class GivenImages(NumberedFiles):
 
 
 def converter(given: Iterable[GivenImages], max_pixels: int, mode: Mode) -> Callable[[bytes], tuple[NDArray[Any], int]]:
-    """Return a function that decodes what the core does not, tokens and other formats, to pixels and orientation."""
+    """Return a function that decodes tokens, and formats that the core does not, to pixels and orientation."""
     by_token = {images.token: images for images in given}
 
     def pixels(data: bytes) -> tuple[NDArray[Any], int]:

@@ -47,17 +47,17 @@ class Sample:
 
     Attributes:
         index: Its number in the split.
-        features: Everything it holds.
+        features: All of its features, as stored.
         encoded: The bytes of its image, as stored: a file, or pixels.
-        label: Its class, as the loader gives it; -1 when there is none.
-        source: The image it was made from: of files their path below the folder; of a dataset that was built the name
-            alone, as ImageNet's records have it, so that only ``index`` tells images of one name in two folders apart.
-            Empty when the record does not say.
-        schema: Which feature means what.
+        label: Its class, as the loader gives it; -1 if there is none.
+        source: The image file it was made from. For a file, its path below the folder. For a built dataset, the name
+            alone, as in ImageNet's records, so only ``index`` tells apart images with one name in two folders. Empty if
+            the record does not say.
+        schema: What each feature means.
         mode: Channels and depth of its pixels.
-        exif: Whether image, masks and boxes are turned upright; None, as ``keep``, where `stoker.open` was not told.
-            `features` and `encoded` are as stored.
-        problems: What is wrong with extra fields of a source that is not built, by name; others have features.
+        exif: ``apply`` if image, masks and boxes are turned upright, ``keep`` if not; None, as ``keep``, if
+            `stoker.open` was not told. `features` and `encoded` are as stored.
+        problems: What is wrong with extra fields of a source that is not built, by name; other fields have features.
     """
 
     index: int
@@ -95,9 +95,9 @@ class Sample:
 
     @property
     def format(self) -> str:
-        """What its image is: ``raw`` pixels, or the format that the file begins as: ``jpeg``, ``png``, ``webp``, ....
+        """Format of its image by its first bytes: ``jpeg``, ``png``, ``webp``, ...; ``raw`` for stored pixels.
 
-        Where that is no format that Stoker knows, ``empty``, ``text`` or ``unknown``.
+        Of no format that Stoker knows: ``empty``, ``text`` or ``unknown``.
         """
         return "raw" if self.schema.image_encoding == "raw" else sniff(self.encoded)
 
@@ -111,9 +111,8 @@ class Sample:
         """Its annotated objects, in fractions of the image, with their labels as the record has them.
 
         Raises:
-            ImageError: They would be turned as the image, whose header is damaged.
-            ExampleError: Their corners are not of type float, or there are not as many of each as boxes, or not as many
-                labels.
+            ImageError: They must be turned with the image, whose header is damaged.
+            ExampleError: Their corners are not of type float, or the numbers of corners or labels differ.
         """
         try:
             boxes = boxes_of(self.features, self.schema)
@@ -129,7 +128,7 @@ class Sample:
         Masks are uint8 or uint16 (H, W), images as `decode` gives them.
 
         Raises:
-            ExampleError: The record lacks one, or holds something that its field cannot have.
+            ExampleError: The record lacks a field, or holds a value that the field cannot have.
             ImageError: An image or a mask cannot be decoded.
         """
         return {name: self.field(name) for name in self.schema.fields}
@@ -163,14 +162,14 @@ class Sample:
         return ExampleError(f"sample {self.index} ({self.source}): {message}", source=self.source)
 
     def decode(self) -> NDArray[Any]:
-        """Return the whole image in the dataset's mode, turned upright if that was opened so.
+        """Return the whole image in the dataset's mode, turned upright if the dataset was opened so.
 
         Returns:
             uint8 (H, W, C), where C is 3 in mode RGB, 1 in L and 4 in RGBA; in I;16 uint16 (H, W, 1).
 
         Raises:
-            ImageError: It cannot be decoded without losing pixels, or has none in this mode.
-            ExampleError: It is raw, and its length is not that of its shape.
+            ImageError: It cannot be decoded without losing pixels, or has no form in this mode.
+            ExampleError: It is raw, and its length does not fit its shape.
         """
         if self.schema.image_encoding == "raw":
             pixels = self._raw_pixels()
@@ -181,14 +180,14 @@ class Sample:
         """Return the image with its first mask and its annotated boxes drawn over it, as large as fits into a square.
 
         Args:
-            side: Of the square, in pixels.
-            max_pixels: Largest image that is decoded for it, in pixels; None: any that `decode` does.
-            classes: Those of the dataset, whose names stand at the boxes unless boxes have classes of their own.
+            side: Side of the square, in pixels.
+            max_pixels: Largest image to decode, in pixels; None: any that `decode` accepts.
+            classes: Classes of the dataset, which name the boxes unless boxes have classes of their own.
 
         Raises:
             ImageError: It cannot be decoded, or is larger than ``max_pixels``.
-            ExampleError: It is raw, and its length is not that of its shape; or corners of boxes are not of type float,
-                or the mask is damaged or of another size.
+            ExampleError: It is raw, and its length does not fit its shape; corners of boxes are not of type float; or
+                the mask is damaged or of another size.
         """
         if max_pixels is not None and self.schema.image_encoding == "file":
             width, height = dimensions(self.encoded, sniff(self.encoded))

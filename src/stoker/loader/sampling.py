@@ -1,4 +1,4 @@
-"""Samples or classes that come as often as their weights say."""
+"""Sampling by weight: how often each class or sample comes in an epoch."""
 
 from __future__ import annotations
 
@@ -26,22 +26,21 @@ if TYPE_CHECKING:
 
 _PURPOSE = 0x73616D70  # "samp" keeps these numbers apart from what else is drawn from the seed of a loader
 
-_ONE = 2**32
-"""The heaviest weight as a whole number: lighter ones are rounded to parts of it."""
+_HEAVIEST = 2**32
+"""The heaviest weight as a whole number; lighter weights are rounded to fractions of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Balanced:
     """Every class comes equally often: ``Loader(..., sampling=stoker.Balanced())``.
 
-    An epoch has an equal share of each class, to within one sample. The samples of a class come in an order of its own,
-    each once before any comes again, also from one epoch to the next. The order of an epoch is random, whatever
-    ``shuffle`` says.
+    Each class has an equal share of an epoch, to within one sample. The samples of a class come in a random order, each
+    once before any comes again, even across epochs. The order of an epoch is random, whatever ``shuffle`` says.
 
     Attributes:
         samples: Length of an epoch, at most 2**31; None: as many as the dataset has samples.
-        replacement: Whether every position is drawn by itself instead: its class, then one of the samples of that. Then
-            shares are near equal, and a sample may come again before others have come.
+        replacement: Whether each position is drawn independently instead: first a class, then one of its samples.
+            Shares are then only nearly equal, and a sample may come again before others have come.
 
     Raises:
         ConfigError: ``samples`` is out of range.
@@ -63,17 +62,17 @@ class Balanced:
 class Weighted:
     """Classes or samples come as often as their weights say: ``Loader(..., sampling=stoker.Weighted(weights))``.
 
-    Weights are shares of an epoch, of any sum; they are rounded to the 2**32th part of the heaviest. The order of an
-    epoch is random, whatever ``shuffle`` says.
+    Weights are shares of an epoch, and may have any sum. Each is rounded to a multiple of the heaviest over 2**32. The
+    order of an epoch is random, whatever ``shuffle`` says.
 
     Attributes:
         weights: A mapping gives the weight of each class, by label or by name: ``{"cat": 3, "dog": 1}``; samples of a
             class are equally likely. Anything else gives the weight of each sample of the dataset, in its order. 0
             leaves a class or a sample out.
         samples: Length of an epoch, at most 2**31; None: as many as the dataset has samples.
-        replacement: False: in each epoch a sample comes as often as its share says, rounded down or up, so that none
-            comes twice where no share is above one; of weighted classes each has its share, and the samples of a class
-            come in turn, as `Balanced` has it. True: every position is drawn by itself.
+        replacement: If false, a sample comes in each epoch as often as its share says, rounded down or up, so none
+            comes twice if no share is above one. Weighted classes have their shares, and the samples of a class come in
+            turn, as with `Balanced`. If true, each position is drawn independently.
 
     Raises:
         ConfigError: ``samples`` is out of range, or a weight is not a number of at least 0, or all are 0.
@@ -114,7 +113,7 @@ Sampling = Balanced | Weighted
 
 
 def whole_numbers(weights: Any) -> NDArray[np.uint64]:
-    """Return weights as whole numbers, the heaviest as 2**32, and none that is above 0 as 0: uint64 (N,)."""
+    """Return weights as whole numbers, uint64 (N,): the heaviest is 2**32, and what was above 0 is at least 1."""
     values = np.asarray(
         list(weights) if not hasattr(weights, "__array__") and hasattr(weights, "__iter__") else weights
     )
@@ -128,17 +127,17 @@ def whole_numbers(weights: Any) -> NDArray[np.uint64]:
     heaviest = values.max()
     if heaviest == 0:
         raise ConfigError("all weights are 0, so there is nothing to load")
-    scaled: NDArray[np.uint64] = np.rint(values / heaviest * _ONE).astype(np.uint64)
+    scaled: NDArray[np.uint64] = np.rint(values / heaviest * _HEAVIEST).astype(np.uint64)
     scaled[(scaled == 0) & (values > 0)] = 1
     return scaled
 
 
 class Sampled(Samples):
-    """The samples of a dataset, as often as a sampling says; a slot is one of the positions of an epoch."""
+    """The samples of a dataset, each as often as a sampling says. A slot is a position in an epoch."""
 
     def __init__(self, samples: Images, dataset: Dataset, sampling: Sampling, seed: int) -> None:
         size = samples.size if sampling.samples is None else sampling.samples
-        # Independent draws come one after the other.
+        # Independent draws are random already.
         super().__init__(size, samples.identity, shuffle=not sampling.replacement, seed=seed)
         self.classes, self.has_box_classes = samples.classes, samples.has_box_classes
         self._samples = samples
@@ -156,7 +155,7 @@ class Sampled(Samples):
         return request._replace(streams=slots)
 
     def source(self, *, check: bool) -> _native.SampleSource:
-        """Return where the core reads them. See `Samples.source`."""
+        """Return the source that the core reads. See `Samples.source`."""
         return self._samples.source(check=check)
 
 
@@ -180,14 +179,14 @@ class _Samples:
         return chosen
 
     def _arranged(self, epoch: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        """Return the samples in an order of the epoch's own, and the running sums of their weights in it."""
+        """Return the samples in a random order of the epoch, and the running sums of their weights in that order."""
         for known, order, ends in self._latest:
             if known == epoch:
                 return order, ends
         count = len(self._weights)
         order = _native.permute(0, count, count, _epoch_words(self._seed, epoch)[0], 0)
         ends = _running_sums(self._weights[order])
-        # Batches of the next epoch are begun before the last ones of this are done.
+        # The first batches of the next epoch begin before the last ones of this epoch are done.
         self._latest = ((epoch, order, ends), *self._latest[:1])
         return order, ends
 
@@ -200,7 +199,7 @@ class _Classes:
             refuse_unlabelled(path, labels)
             message = f"{format_count(int(counts[0]), 'sample')} of {path} have no label"
             raise ConfigError(f"{message}; leave them out: dataset[dataset.labels >= 0]")
-        weights = np.full(len(known), _ONE, np.uint64)
+        weights = np.full(len(known), _HEAVIEST, np.uint64)
         if isinstance(sampling, Weighted):
             weights = _weights_of(sampling.by_class(), samples.classes, path, known.tolist())
         self._members: NDArray[np.uint64] = np.argsort(class_of, kind="stable").astype(np.uint64)
@@ -227,7 +226,7 @@ class _Classes:
         classes = np.searchsorted(self._slot_ends, slots, side="right")
         shares, sizes = self._shares[classes], self._sizes[classes]
         position = slots - (self._slot_ends[classes] - shares)
-        before = np.uint64(epoch % 2**32) * shares  # of its class, in earlier epochs; below 2**63
+        before = np.uint64(epoch % 2**32) * shares  # positions of the class in earlier epochs; below 2**63
         passes, position = np.divmod(before + position, sizes)
         member = _native.permute_each(position, sizes, self._class_seeds[classes], passes)
         return self._at(classes, member)
@@ -280,7 +279,7 @@ def _running_sums(weights: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _epoch_words(seed: int, epoch: int) -> tuple[int, int]:
-    """Return the seed of an epoch's draws, and the number that its offset is made of."""
+    """Return two random numbers of an epoch: the seed of its draws, and one that its offset is computed from."""
     return random_numbers(seed, epoch % 2**32, epoch >> 32, 0, _PURPOSE)
 
 

@@ -1,7 +1,7 @@
 """Which samples a part of a dataset has: numbers in the split, as a range where they are evenly spaced.
 
-A range takes no memory; an array takes 8 bytes a sample. Random parts are drawn by the names of samples, and by the
-images of those that share one: whatever other samples there are, a sample stays in its part.
+A range takes no memory; an array takes 8 bytes a sample. Random parts are drawn by the name of each sample, and by its
+image if it shares the name: so a sample stays in its part, whatever other samples there are.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _TOLERANCE = 1e-9
 
 
 def single_index(index: object) -> int | None:
-    """Return the index of a single sample as an integer; None for an index of several."""
+    """Return the index of a single sample as an integer; None if it selects several."""
     if isinstance(index, slice) or (not isinstance(index, int) and np.ndim(index) > 0):  # type: ignore[arg-type]
         return None
     return operator.index(index)  # type: ignore[arg-type]
 
 
 def select(numbers: Numbers, index: Any, name: str) -> Numbers:
-    """Return the numbers at positions of a selection called ``name``: a slice, integers, or a boolean for each."""
+    """Return the numbers that a slice, integers, or a boolean for each select; messages call the dataset ``name``."""
     if isinstance(index, slice):
         chosen = numbers[index]
         return chosen if isinstance(chosen, range) else _evenly_spaced(chosen)
@@ -53,7 +53,7 @@ def select(numbers: Numbers, index: Any, name: str) -> Numbers:
             raise IndexError(f"{len(positions)} booleans for the {size} samples of {name}; give one for each")
         positions = np.flatnonzero(positions)
     given, positions = positions, positions.astype(np.int64)
-    outside = (positions < -size) | (positions >= size) | (positions != given)  # the last: of more than 63 bits
+    outside = (positions < -size) | (positions >= size) | (positions != given)  # the last: more than 63 bits
     if outside.any():
         raise IndexError(f"there is no sample {given[outside][0]}; {name} has {size}")
     positions[positions < 0] += size
@@ -69,7 +69,7 @@ def numbers_at(numbers: Numbers, positions: NDArray[np.int64]) -> NDArray[np.int
 
 
 def values_at(numbers: Numbers, values: NDArray[_Scalar]) -> NDArray[_Scalar]:
-    """Return the values of the selected samples, given those of all; of a range they share memory."""
+    """Return the values of the selected samples, given those of all; for a range, a view of them."""
     if not isinstance(numbers, range):
         return values[numbers]
     if len(numbers) == 0:
@@ -101,7 +101,7 @@ def _refuse_repeated(positions: NDArray[np.int64], name: str) -> None:
 
 
 def _evenly_spaced(numbers: NDArray[np.int64]) -> Numbers:
-    """Return the numbers as a range where they are one, so that equal selections have equal names."""
+    """Return evenly spaced numbers as a range, so that equal selections have equal names."""
     if len(numbers) == 0:
         return range(0)
     step = int(numbers[1] - numbers[0]) if len(numbers) > 1 else 1
@@ -112,7 +112,7 @@ def _evenly_spaced(numbers: NDArray[np.int64]) -> Numbers:
 
 
 def sharing_a_name(digests: NDArray[np.uint64], classes: NDArray[np.uint32]) -> NDArray[np.bool_]:
-    """Return which samples have the name and the class of another, bool (N,); arguments are as of `draws_by_name`."""
+    """Return which samples share name and class with another, bool (N,); arguments are those of `draws_by_name`."""
     order = np.lexsort((classes, digests))
     same = (np.diff(digests[order]) == 0) & (np.diff(classes[order]) == 0)
     shared = np.zeros(len(order), np.bool_)
@@ -125,8 +125,8 @@ def draws_by_name(
 ) -> NDArray[np.uint64]:
     """Return a random number of 64 bits for each sample that depends on its digest, its class and the seed alone.
 
-    Digests, uint64 (N,), are those of the names, and of the images where these share a name; classes, uint32 (N,), the
-    CRC-32C of their names. ``depth`` says how often the dataset was divided by such numbers: each time they are others.
+    Digests, uint64 (N,), are of names, mixed with those of images that share a name; classes, uint32 (N,), are CRC-32Cs
+    of class names. ``depth`` says how often the dataset was divided before: each division has other numbers.
     """
     words = _native.philox((depth, 0, 0, _PURPOSE), (seed % 2**32, seed >> 32))
     low, high = (digests & np.uint64(0xFFFFFFFF)).astype(np.uint32), (digests >> np.uint64(32)).astype(np.uint32)
@@ -135,7 +135,7 @@ def draws_by_name(
 
 
 def division(fractions: Sequence[float]) -> list[int]:
-    """Return where the parts end among the numbers of 64 bits, given their shares."""
+    """Return where each part ends among the numbers of 64 bits, given the shares of the parts."""
     shares = [float(fraction) for fraction in np.atleast_1d(fractions)]
     if not shares or not all(share > 0 for share in shares) or abs(math.fsum(shares) - 1) > _TOLERANCE:
         raise ConfigError(f"fractions is {fractions!r}; give numbers above 0 whose sum is 1, such as [0.9, 0.1]")
@@ -143,7 +143,7 @@ def division(fractions: Sequence[float]) -> list[int]:
 
 
 def first_of_each(labels: NDArray[np.int64], draws: NDArray[np.uint64], count: int) -> NDArray[np.bool_]:
-    """Return which samples are among those of their class with the ``count`` lowest numbers, bool (N,)."""
+    """Return which samples have one of the ``count`` lowest draws of their class, bool (N,)."""
     order = np.lexsort((draws, labels))
     ordered = labels[order]
     rank = np.arange(len(order)) - np.searchsorted(ordered, ordered)
@@ -153,7 +153,7 @@ def first_of_each(labels: NDArray[np.int64], draws: NDArray[np.uint64], count: i
 
 
 def label_named(label: int | str, classes: Sequence[ClassLabel], path: str) -> int:
-    """Return the label of a class of the dataset at a path, given by that or by its name."""
+    """Return the label of a class of the dataset at a path; the class is given by its label or its name."""
     if not isinstance(label, str):
         return check_range("label", label, -1, 2**63 - 1)
     labels = [number for number, known in enumerate(classes) if known.name == label]
@@ -164,7 +164,7 @@ def label_named(label: int | str, classes: Sequence[ClassLabel], path: str) -> i
 
 
 def refuse_unlabelled(path: str, labels: NDArray[np.int64]) -> None:
-    """Refuse samples none of which has a label."""
+    """Refuse samples if none of them has a label."""
     if len(labels) and labels.max() < 0:
         hint = "of boxes use filter(lambda sample: any(box.label == 3 for box in sample.boxes))"
         raise ConfigError(f"no sample of {path} has a label; {hint}")

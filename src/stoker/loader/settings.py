@@ -1,7 +1,7 @@
 """The settings of a loader, each declared once; signatures and docstrings are written from here by `make settings`.
 
-`stoker.Loader` and the adapters for PyTorch, TensorFlow and JAX have a new one with that. It acts in `Feed`, if it says
-which samples come when or how long an epoch is, or in `SampleEngine`, if it says how they are made.
+That adds a new setting to `stoker.Loader` and to the adapters for PyTorch, TensorFlow and JAX. `Feed` applies it if it
+says which samples come when or how long an epoch is, `SampleEngine` if it says how batches are made.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ OnBad = Literal["raise", "substitute"]
 
 @dataclass(frozen=True)
 class LoaderSettings(Settings):
-    """How batches are made of a dataset: what `stoker.Loader` and the adapters of frameworks take."""
+    """How batches are made of a dataset: the settings of `stoker.Loader` and of the adapters."""
 
     batch_size: Annotated[int, "Number of images of a batch on this rank."] = 1
     shuffle: Annotated[
@@ -36,7 +36,7 @@ class LoaderSettings(Settings):
         Instance(),
         OfOrder(),
         "Whether each epoch has its own random order.",
-        "With `stoker.BlockShuffle` one that reads block by block.",
+        "`stoker.BlockShuffle` gives a random order that reads block by block.",
     ] = False
     _: KW_ONLY
     transform: Annotated[
@@ -65,36 +65,36 @@ class LoaderSettings(Settings):
         Balanced | Weighted | None,
         Instance(),
         OfOrder(),
-        "How often classes or samples come in an epoch.",
+        "How often each class or sample comes in an epoch.",
         "`stoker.Balanced` or `stoker.Weighted`, for one dataset, in random order. Default: each sample once. "
-        "``Batch.valid`` marks repeats of a last batch only.",
+        "``Batch.valid`` marks only the repeats that fill a last batch.",
     ] = None
     max_samples: Annotated[
         int | None,
         Range(1, 2**62),
         OfOrder(),
         "Number of samples of an epoch, over all ranks. Default: all.",
-        "They are the first of the epoch's order: others in each epoch where it is shuffled. For the same samples in "
-        "every epoch open a part of the dataset, such as ``train[:1000]``.",
+        "They are the first ones of the epoch's order, so with ``shuffle`` they differ in each epoch. For the same "
+        "samples in every epoch, load a part of the dataset, such as ``train[:1000]``.",
     ] = None
     seed: Annotated[
         int | None,
         Range(0, 2**64 - 1),
-        "Seed of the order and of the random choices. Default: in one process a new one, on several ranks 0.",
-        "0 to 2**64 - 1; in the state. In one process ``torch.manual_seed`` decides it if PyTorch was imported before. "
-        "A loader without a seed takes that of a loaded state.",
+        "Seed of the order and of the random choices. Default: a new one; 0 on several ranks.",
+        "0 to 2**64 - 1; part of the state. On one rank, ``torch.manual_seed`` decides the default if PyTorch was "
+        "imported before. A loader without a seed takes that of a loaded state.",
     ] = None
     output: Annotated[
         Output | None,
         Instance(),
         "Type, layout and scale of the pixels.",
-        "Default: uint8, of a dataset in mode ``I;16`` uint16; NHWC.",
+        "Default: uint8, or uint16 for a dataset in mode ``I;16``; NHWC.",
     ] = None
     boxes: Annotated[
         BoxOutput | None,
         Instance(),
-        "In which form batches have the annotated objects of their samples.",
-        "Default: not at all.",
+        "How batches hold the boxes of the annotated objects of their samples.",
+        "Default: they hold none.",
     ] = None
     fields: Annotated[
         Sequence[str] | Mapping[str, Field],
@@ -105,59 +105,59 @@ class LoaderSettings(Settings):
     decode: Annotated[
         DecodeMode,
         '``"exact"`` or ``"fast"``.',
-        "Exact are the pixels of libjpeg's accurate decode, resized as Pillow does, difference 0. Fast decodes JPEGs "
-        "at a half, a quarter or an eighth of their size where the crop is resized to no more than that, with coarser "
-        "weights (docs/explanation/performance.md has how close): the same pixels in every run, too.",
+        "Exact pixels are those of libjpeg's accurate decode, resized as Pillow does it, with no difference. Fast "
+        "decodes a JPEG at a half, a quarter or an eighth of its size if the crop is resized to no more than that, with "
+        "coarser weights (docs/explanation/performance.md says how close). Both give the same pixels in every run.",
     ] = "exact"
     threads: Annotated[
         int | None,
         Range(1, 4096),
         "Number of decoding threads. Default: one per CPU of this rank.",
-        "That is one for each CPU that this process may use, divided by the ranks on its node unless the launcher has "
-        "bound each to CPUs of its own; see docs/reference/settings.md.",
+        "The CPUs that this process may use are divided by the ranks on its node, unless the launcher has bound each "
+        "rank to CPUs of its own; see docs/reference/settings.md.",
     ] = None
     prefetch: Annotated[
         int,
         Range(0, 1024),
         "Number of batches decoded ahead of the consumer.",
-        "Costs ``prefetch`` times the bytes of a batch. 0: a batch is decoded when it is asked for.",
+        "Takes ``prefetch`` times the bytes of a batch. With 0, a batch is decoded when it is requested.",
     ] = 3
     rank: Annotated[
         int | None,
-        "Number of this process among the ranks. Default: as the framework or the launcher says.",
-        "The ranks consume an epoch together; see docs/reference/settings.md.",
+        "Rank of this process, from 0. Default: as the framework or the launcher says.",
+        "The ranks share each epoch; see docs/reference/settings.md.",
     ] = None
     world_size: Annotated[int | None, "Number of ranks. Default: as ``rank``."] = None
     check_ranks: Annotated[
         bool,
-        "Whether other settings or another state on another rank raise an error.",
-        "Only where the framework lets ranks talk; see docs/how-to/several-ranks.md. False if each rank has data of "
-        "its own.",
+        "Whether to raise an error if another rank has other settings or another state.",
+        "Works only if the framework lets ranks talk; see docs/how-to/several-ranks.md. Give False if each rank has "
+        "data of its own.",
     ] = True
     check: Annotated[bool, "Whether the checksum of every record is verified."] = True
     max_pixels: Annotated[
         int,
         Range(1, 2**32),
-        "Images that declare more are refused before anything is allocated for them.",
+        "Images that declare more pixels are refused before anything is allocated for them.",
     ] = _native.DEFAULT_MAX_PIXELS
     cache: Annotated[
         MemoryCache | NodeCache | None,
         Instance(),
-        "Where samples are cached once they were read.",
+        "Where samples are cached after they are read.",
         "`MemoryCache` or `NodeCache`.",
     ] = None
     read_ahead: Annotated[
         ReadAhead | None,
         Instance(),
         "How much of a dataset in a bucket or in HDFS is fetched ahead.",
-        "Default: `ReadAhead`'s.",
+        "Default: ``ReadAhead()``.",
     ] = None
     on_bad: Annotated[
         OnBad,
-        "What happens where a sample cannot be loaded.",
-        'With ``"substitute"`` another one takes its place, the same in every run; ``Batch.indices`` says which, '
-        "`bad_samples` lists them, and the end of the epoch brings a `stoker.errors.BadSampleWarning`. A damaged value "
-        "of `stoker.fields.Json`, or bool in an array, always raises: it is seen when the batch is complete.",
+        "What happens when a sample cannot be loaded.",
+        'With ``"substitute"`` another sample takes its place, the same in every run. ``Batch.indices`` says which, '
+        "`bad_samples` lists bad samples, and the epoch ends with a `stoker.errors.BadSampleWarning`. Damaged JSON, or "
+        "a damaged bool in an array, always raises, because it is noticed when the batch is complete.",
     ] = "raise"
     max_bad: Annotated[
         int,
@@ -176,7 +176,7 @@ class LoaderSettings(Settings):
 
     @classmethod
     def of_order(cls, arguments: Mapping[str, Any], seed: int | None) -> Self:
-        """Return the settings among the arguments of a function that decide which samples come when, with a seed."""
+        """Return, with a seed, those settings among a function's arguments that decide which samples come when."""
         deciding = {
             setting.name: arguments[setting.name] for setting in declared(LoaderSettings) if OfOrder() in setting.notes
         }
@@ -189,7 +189,7 @@ class LoaderSettings(Settings):
 
 
 def settings_given(function: str, arguments: dict[str, Any]) -> LoaderSettings:
-    """Return the settings among the arguments of a function, which are taken by ``locals()`` in its first line.
+    """Return the settings among the arguments of a function, given as ``locals()`` in its first line.
 
     The argument ``unknown`` holds the keywords that the function does not have.
     """

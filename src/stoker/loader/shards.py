@@ -1,15 +1,15 @@
-"""The shards of a split, on this machine or in a store: which there are, and where their records lie.
+"""The shards of a split, on this machine or in a store, and where their records lie.
 
-On this machine an index lies beside each shard; a shard without one is scanned, and what was found is kept: of a
-dataset beside the shard, of shards of other origin, whose directory is not ours, in the user's cache (`stoker index`
-writes it beside them). The manifest of a dataset says how many records each shard has, so the order of an epoch
-and the position of a sample need no index: opening looks at every shard's length and index, and up to four million
-records it reads the indexes too, on all CPUs. Of more records an index is read when the first record of its shard is;
-see `docs/reference/format.md`.
+On this machine, an index lies beside each shard. A shard without an index is scanned, and the new index is saved:
+beside the shard if it is of a dataset, in the user's cache if it is of other origin, because then the directory is not
+ours (`stoker index` writes it beside them). The manifest of a dataset says how many records each shard has, so the
+order of an epoch and the numbers of samples need no index. Opening checks the lengths of every shard and its index.
+With up to four million records it reads the indexes too, on all CPUs; with more, an index is read with the first record
+of its shard. See `docs/reference/format.md`.
 
-In a store the position of every sample must be known before anything is read, so the indexes are fetched when a dataset
-is opened, many at a time, and kept in the user's cache (`stoker.format.index`): the next opening fetches none. A shard
-without an index is read through once, and what was found is kept in the same way.
+In a store, the position of every sample must be known before anything is read. So opening a dataset fetches the
+indexes, many at a time, and saves them in the user's cache (`stoker.format.index`) for the next opening. A shard without
+an index is read through once, and its new index is saved there, too.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class OpenShard:
     index: Location | Path | None = None  # the index to be read when the extents are asked for; None if they are known
     rows: NDArray[np.uint64] | None = None  # the extents, if they are known
     inflated: InflatedShard | None = None  # the shard without its compression; None if it has none
-    stamp: str = ""  # stands for the content of a shard in a store; empty for others, and where the store knows nothing
+    stamp: str = ""  # identifies the content of a shard in a store; empty for others, and if the store does not say
 
     @classmethod
     def of(cls, path: Location, rows: NDArray[np.uint64], inflated: InflatedShard | None = None) -> OpenShard:
@@ -84,7 +84,7 @@ class OpenShard:
 
     @property
     def local_path(self) -> Path:
-        """Its path, for what reads files of this machine only."""
+        """Its path, for code that reads only local files."""
         return self.path.local_path()
 
     @property
@@ -113,7 +113,7 @@ def open_found(root: Location, paths: Sequence[Location]) -> tuple[OpenShard, ..
 
 
 def listed_shards(directory: Location, listed: Sequence[Shard], *, plain: bool) -> tuple[OpenShard, ...]:
-    """Return the shards of a manifest; plain ones of this machine are not looked at yet: `open_listed` does that."""
+    """Return the shards of a manifest; local uncompressed ones are not checked yet: `open_listed` does that."""
     if not directory.is_local:
         folder = _StoreFolder(directory)
         objects = [folder.find(directory / each.name, f"{each.crc32c:08x}") for each in listed]
@@ -132,7 +132,7 @@ def listed_shards(directory: Location, listed: Sequence[Shard], *, plain: bool) 
 def open_listed(
     records: _native.RecordSet, shards: Sequence[OpenShard], listed: Sequence[Shard]
 ) -> tuple[OpenShard, ...]:
-    """Look at plain shards of `listed_shards`, open those again that are not as listed, and correct their reader."""
+    """Check plain shards of `listed_shards`, reopen those that are not as listed, and correct their reader."""
 
     def open_again(number: int) -> OpenShard:
         shard = shards[number]
@@ -163,7 +163,7 @@ def _with_records(shard: OpenShard, listed: int) -> OpenShard:
 
 
 def _open_all(open_one: Callable[[_T], OpenShard], shards: Sequence[_T]) -> tuple[OpenShard, ...]:
-    """Open shards side by side: scanning and inflating leave the interpreter to others."""
+    """Open shards in parallel: scanning and inflating release the GIL."""
     with stoppable_pool(min(available_cpus(), max(1, len(shards))), "stoker-open") as pool:
         return tuple(pool.map(open_one, shards))
 
@@ -221,8 +221,8 @@ def _missing(path: Location) -> DatasetNotFoundError:
 class _ListedObject:
     path: Location
     size_bytes: int
-    stamp: str  # stands for its content
-    indexes: tuple[Location, ...]  # where its index may be, of these what exists
+    stamp: str  # identifies its content
+    indexes: tuple[Location, ...]  # the files that may be its index and exist
 
     def cached_index(self) -> CachedIndex:
         return CachedIndex.of_remote(str(self.path), self.size_bytes, self.stamp)
@@ -242,7 +242,7 @@ class _StoreFolder:
         self._look_up = root.snapshot()
 
     def find(self, path: Location, stamp: str | None = None) -> _ListedObject:
-        """Return a shard in it; ``stamp`` is what stands for its content if that is known."""
+        """Return a shard in it; ``stamp`` identifies its content, if that is known."""
         info = self._look_up(self._name(path))
         if info is None:
             raise _missing(path)

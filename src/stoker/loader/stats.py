@@ -1,7 +1,7 @@
 """What a loader has done so far, and where the time went.
 
-The counters are the core's: a thread adds to its own, and nothing is locked. Where samples take a few microseconds, as
-raw pixels do, one of 16 is timed and stands for all of them.
+The core counts: each thread has counters of its own, without locks. Where samples take only microseconds, as raw pixels
+do, one of 16 is timed and stands for all.
 """
 
 from __future__ import annotations
@@ -20,42 +20,42 @@ _NANO = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class StageStats:
-    """One stage.
+    """What decoding threads did in one stage.
 
     Attributes:
         count: Samples that went through it.
-        seconds: Time that all threads together spent in it, by the clock: waiting for a disk or for a CPU counts.
+        seconds: Wall-clock time that all threads together spent in it, including waits for a disk or for a CPU.
     """
 
     count: int
     seconds: float
 
     def __sub__(self, earlier: StageStats) -> StageStats:
-        """Return what was done in between."""
+        """Return what was done since ``earlier``."""
         return StageStats(self.count - earlier.count, self.seconds - earlier.seconds)
 
 
 @dataclass(frozen=True, slots=True)
 class LoaderStats:
-    """Figures of one loader, all since it was made; ``later - earlier`` is what was done in between.
+    """Figures of one loader since it was made; ``later - earlier`` is what was done in between.
 
     Attributes:
-        seconds: By the clock.
-        batches: Handed out.
-        samples: In them.
-        wait_seconds: The consumer was blocked, waiting for a batch.
-        gil_seconds: The part of that in which the batch was there, and the consumer waited for the GIL.
-        consumer_seconds: Between taking a batch and asking for the next of the same epoch.
-        ready_batches: Finished batches that were there when the consumer asked, summed over its requests.
-        threads: Decoding threads.
-        busy_seconds: They had work, all together.
-        idle_seconds: They had none: everything that may be decoded ahead was.
-        cpu_seconds: CPU time they used; None where the system does not tell.
-        bytes_read: Of records or files, from a disk, a cache on it, or a store.
+        seconds: Wall-clock time.
+        batches: Batches that were handed out.
+        samples: Samples in those batches.
+        wait_seconds: Time that the consumer was blocked, waiting for a batch.
+        gil_seconds: The part of ``wait_seconds`` in which the batch was ready, and the consumer waited for the GIL.
+        consumer_seconds: Time between taking a batch and asking for the next of the same epoch.
+        ready_batches: Finished batches that were ready when the consumer asked, summed over its requests.
+        threads: Number of decoding threads.
+        busy_seconds: Time that decoding threads had work, all together.
+        idle_seconds: Time that they had none, since all that may be decoded ahead was decoded.
+        cpu_seconds: CPU time of the decoding threads; None if the system does not tell.
+        bytes_read: Bytes of records or files that were read from a disk, a cache on it, or a store.
         stages: ``read``: bytes from files or a cache; ``remote``: waiting for a store; ``check``: checksums;
             ``parse``: finding image, label and boxes; ``convert``: Pillow decodes a format that the core does not;
             ``decode``: an image file to pixels; ``resample``: to the transforms' sizes and colours; ``write``: into the
-            batch, where its values are not those of the transform, or where raw pixels are copied and checked in one
+            batch, if ``output`` changes the values of the transform, or if raw pixels are copied and checked in one
             pass.
     """
 
@@ -74,7 +74,7 @@ class LoaderStats:
     stages: Mapping[str, StageStats]
 
     def __sub__(self, earlier: LoaderStats) -> LoaderStats:
-        """Return what was done in between."""
+        """Return what was done since ``earlier``."""
         values: dict[str, Any] = {}
         for field in fields(self):
             new, old = getattr(self, field.name), getattr(earlier, field.name)
@@ -83,7 +83,7 @@ class LoaderStats:
         return LoaderStats(**values)
 
     def scalars(self) -> dict[str, float]:
-        """Return figures for a training log, by name: rates and shares, of the time that these figures are about.
+        """Return rates, and shares of time, for a training log, by name.
 
         Any writer takes them: ``for name, value in scalars.items(): writer.add_scalar(name, value, step)``.
         """
@@ -101,10 +101,10 @@ class LoaderStats:
         return figures
 
     def prometheus(self, labels: Mapping[str, str] | None = None) -> str:
-        """Return the counters in Prometheus's text format, to be served by whatever serves the process's metrics.
+        """Return the counters in Prometheus's text format, for the metrics endpoint of the process.
 
         Args:
-            labels: Of every line, for example ``{"split": "train", "rank": "0"}``.
+            labels: Labels of every line, for example ``{"split": "train", "rank": "0"}``.
         """
         given = dict(labels or {})
         lines: list[str] = []

@@ -1,8 +1,8 @@
-"""What the threads of a loader do when, in the file of a trace.
+"""Traces: files that show what the threads of a loader do, and when.
 
-It is for https://ui.perfetto.dev and chrome://tracing: the JSON of Chrome's "Trace Event Format", with complete
-events (``X``) in microseconds, names of threads (``M``), and a counter (``C``) of the batches that were ready when one
-was asked for.
+A trace is JSON in Chrome's "Trace Event Format", for https://ui.perfetto.dev and chrome://tracing. It has complete
+events (``X``) in microseconds, names of threads (``M``), and a counter (``C``) of the batches that were ready when the
+consumer asked for one.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ EVENT = np.dtype(
 )
 """One event, from ``begin`` to ``end`` in nanoseconds of `time.monotonic_ns`; ``batch`` counts from 0.
 
-``value`` is the index of the sample; of the consumer's events the batches that were ready, of ``fetch`` the bytes."""
+``value`` is the index of the sample; for events of the consumer, the batches that were ready; for ``fetch``, bytes."""
 
 _CONSUMER = {100: "wait", 101: "gil", 102: "consume"}
 _FETCH = 200
@@ -44,7 +44,7 @@ _NAMES = dict(enumerate(STAGES)) | _CONSUMER | {_FETCH: "fetch"}
 """What the numbers of ``what`` stand for: the stages, what the consumer does, and a request to a store."""
 
 _POLL_SECONDS = 0.1
-_KEPT = 1 << 16  # events of a thread between two polls
+_MOST_BETWEEN_POLLS = 1 << 16  # events of a thread
 
 
 class FetchLog:
@@ -58,7 +58,7 @@ class FetchLog:
         self._lock = threading.Lock()
 
     def start(self, most: int) -> None:
-        """Keep up to ``most`` requests, and none from before."""
+        """Record up to ``most`` requests from now on, and forget earlier ones."""
         with self._lock:
             self._done.clear()
             self._most, self._lost, self.on = most, 0, True
@@ -72,7 +72,7 @@ class FetchLog:
                 self._lost += 1
 
     def take(self, first_thread: int) -> tuple[NDArray[np.void], int]:
-        """Return and forget what was recorded, fetcher 0 as thread ``first_thread``, and how many were lost."""
+        """Return the recorded requests, fetcher 0 as thread ``first_thread``, and how many were lost; forget both."""
         with self._lock:
             done, self._done = self._done, deque()
             lost, self._lost = self._lost, 0
@@ -113,7 +113,7 @@ class Trace:
 
     Attributes:
         events: Events in the file so far.
-        lost: Events that are not in it, because there were too many.
+        lost: Events that are not in the file, because there were too many.
     """
 
     def __init__(self, log: EventLog, path: Path, most: int) -> None:
@@ -128,7 +128,7 @@ class Trace:
 
     def __enter__(self) -> Self:
         with ExitStack() as undo:
-            self._log.start(_KEPT)
+            self._log.start(_MOST_BETWEEN_POLLS)
             undo.callback(self._log.stop)
             self._file: TextIO = undo.enter_context(_opened(self._path))
             self._file.write('{"displayTimeUnit": "ms", "traceEvents": [\n')
@@ -182,7 +182,7 @@ class Trace:
             if name == "wait":
                 ready = {"name": "ready batches", "ph": "C", "pid": process, "ts": begin / 1000}
                 self._file.write(",\n" + json.dumps(ready | {"args": {"ready": value}}))
-        self._file.flush()  # or a process that is forked may write the same once more when it ends
+        self._file.flush()  # otherwise a forked process may write the same bytes again when it ends
         self.events += len(events)
 
 
