@@ -57,7 +57,7 @@ def test_what_is_not_kept_is_made_again(
 ) -> None:
     build(settings_for(source, shards=3, max_rejects=1), tmp_path / "a")
     loads.clear()
-    monkeypatch.setattr(estimate, "_KEPT_BYTES", 10_000)
+    monkeypatch.setattr(estimate, "_KNOWN_BYTES", 10_000)
     build(settings_for(source, shards=3, max_rejects=1), tmp_path / "b")
     assert set(loads.values()) == {1, 2}
     assert contents(tmp_path / "a") == contents(tmp_path / "b")

@@ -1,13 +1,13 @@
 """The write path: images to shards. It meets the read path only in the bytes on disk.
 
-Its modules, in the order in which a build comes by::
+Its modules, in the order in which a build uses them::
 
-    api          what a program calls ◄── settings
+    api          functions that programs and the command line call ◄── settings
     plan         which item goes into which shard ◄── estimate, duplicates
     writing      the one way to write a dataset ◄── destination, companions; parts: builds in parts
     tasks        what is written: sources that are listed, and records without a length
     local        threads that make shards ◄── convert: items to records
-    report       what a call did
+    report       what a build did
 """
 
 from __future__ import annotations

@@ -107,15 +107,16 @@ def build(
 
     Args:
         source: Images in any form that ``stoker build`` takes (see `docs/reference/images.md`), by path or URL; or
-            records, see docs/how-to/build.md: a sequence of dicts, of pairs of image and label, a ``datasets.Dataset``,
-            a `stoker.Dataset` or a part of one; or a mapping from names of splits to such. A sequence is read by
-            position, one record at a time unless ``threads`` is given; any other iterable once, in its order.
+            records, see docs/how-to/build.md: a sequence of dicts or of pairs of image and label, a
+            ``datasets.Dataset``, a `stoker.Dataset` or a part of one; or a mapping from splits to any of these. A
+            sequence is read by position, one record at a time unless ``threads`` is given; any other iterable is read
+            once, in its order.
         destination: Directory of the dataset, or its URL; created if missing. An unfinished build with the same
             settings is resumed, a finished one is not touched.
-        split: Of records: the split that they are. Default: train, or that of a `stoker.Dataset`.
-        fields: Of records: what their values are, by name (see `stoker.fields`); others are not stored. Default: as
-            the library of the records says, otherwise as the first record tells. Labels that are text, without names,
-            are all read first; of an iterable they are refused.
+        split: For records: name of their split. Default: train, or that of a `stoker.Dataset`.
+        fields: For records: the field of each value, by name (see `stoker.fields`); other values are not stored.
+            Default: as the library of the records declares them, otherwise inferred from the first record. Text labels
+            without declared names are all read first; in an iterable they are refused.
         labels: List of the classes in the order of their labels, or ``"imagenet"``: its 1,000. Default: folders,
             sorted.
         validation_labels: Classes of flat validation images: a list, or ImageNet's devkit. Default: searched for.
@@ -138,7 +139,7 @@ def build(
         shard_size: Length of a shard, such as ``1GiB``. Default: 128MB.
         validation_shards: Number of shards of validation. Default: its share by bytes.
         shard_names: ``"default"``, ``"google"``, ``"tfds:NAME"``, ``"part"``, ``"per-class"`` or a template.
-        compression: Of whole shards: ``"none"``, ``"gzip"`` or ``"zlib"``. Default: none.
+        compression: Compression of whole shards: ``"none"``, ``"gzip"`` or ``"zlib"``. Default: none.
         resize: ``"short:256"``, ``"long:512"``, ``"max:512"``, ``"exact:300x200"`` (width x height), ``"square:300"``
             or ``"off"``. Default: off.
         encode: How every image is stored: ``"jpeg:90"``, ``"jpeg:90:420"``, ``"jpeg:90:444"``, ``"jpeg:90:standard"``,
@@ -154,40 +155,40 @@ def build(
             ``"decode"``. Default: header.
         exif: EXIF orientation: ``"keep"`` it as stored, or ``"apply"`` it: JPEGs that it turns are encoded anew, with
             loss. Default: keep.
-        max_pixels: Number of pixels of an image above which it is rejected. Default: 2**27.
+        max_pixels: Largest number of pixels of an image; larger ones are rejected. Default: 2**27.
         preset: Layout that readers of another system expect: ``"imagenet"``, ``"imagenet-nvidia"``, ``"dlbs"``,
             ``"tiny-imagenet"``, ``"dogs-onehot"`` or ``"tfds"``.
         label_base: Number of the first class, 0 or 1. Default: as the preset has it, otherwise 0.
-        num_images: Number of images of train that are taken, a seeded choice. Default: all.
+        num_images: Number of images of train to use, chosen by the seed. Default: all.
         split_fraction: Moves a seeded part of every class of train to another split: ``"val=0.1"`` or ``"test=0.1"``.
-            Of a sequence all labels are read first.
+            For a sequence, all labels are read first.
         crop_objects: Whether every annotated object becomes a record instead of every image.
-        drop_duplicates: Leaves out files of the same bytes but for the first: ``"within"`` each split;
-            ``"across-splits"``, also out of train what is in another split. They are listed as rejects. Default: none.
-            Every image is read once more, before the build.
+        drop_duplicates: Leaves out all but the first of equal files: ``"within"`` each split; with ``"across-splits"``,
+            also those of train that are in another split. They are listed as rejects. Default: none. Every image is
+            read once more, before the build.
         seed: Seed of the order of the records. Default: 0.
-        threads: Number of images converted at a time. Default: one per CPU. So many threads may read a record of a
-            sequence at the same time, also of one that `stoker.open` has, if it is given; by default one, as many
-            objects allow no more.
+        threads: Number of images converted at a time. Default: one per CPU. If given, this many threads may read
+            records of a sequence at the same time, also of one that `stoker.open` has opened. By default only one does,
+            because many objects allow no more.
         max_rejects: Number of images that may be missing in the dataset because they cannot be stored. Default: 0.
-        allow_huge: Whether a dataset is built also if it is huge, or may not fit on the disk.
+        allow_huge: Whether to build a dataset that is huge, or may not fit on the disk.
         overwrite: Whether a finished dataset at the destination, or an unfinished build with other settings, is removed
-            first. Nothing but files that Stoker wrote is removed, and nothing is asked.
+            first. Only files that Stoker wrote are removed, without asking.
         progress: Default: a bar on a terminal or in a notebook, once the build has taken a second. False: nothing. A
-            function: called with ``done``, ``total`` (0 of an iterable), ``size_bytes`` and ``rejects`` after every few
-            images, from the calling thread; an exception of it ends the build.
+            function is called with ``done``, ``total`` (0 for an iterable), ``size_bytes`` and ``rejects`` after every
+            few images, from the calling thread; an exception that it raises ends the build.
         engine: What makes the shards: threads of this process, or `stoker.spark.engine` of a session.
-        part: Of files: ``"3/64"`` builds number 3 of 64 parts (0 to 63) while other processes build the others;
+        part: For files: ``"3/64"`` builds number 3 of 64 parts (0 to 63) while other processes build the others;
             ``"auto"`` the one that Slurm or Kubernetes says. See docs/how-to/parts.md.
         finish: Builds no shard, but publishes the dataset once all parts have ended.
-        unknown: Nothing; arguments of other libraries are refused with what to use instead.
+        unknown: Not an argument: those of other libraries are refused with what to use instead.
 
     Returns:
-        What the build did. With ``part``, a `stoker.PartReport` as long as shards of other parts are missing; the part
-            that ends last finishes the dataset and returns a `stoker.BuildReport`.
+        The report of the build. With ``part``, a `stoker.PartReport` as long as shards of other parts are missing; the
+            part that ends last finishes the dataset and returns a `stoker.BuildReport`.
 
     Warns:
-        SourceWarning: Something about the images that a person should know.
+        SourceWarning: Something about the images may need attention.
         LabelWarning: The classes may be a part of a larger list.
 
     Raises:
@@ -221,7 +222,7 @@ def build(
 
         def show_progress(
             step: str,
-        ) -> AbstractContextManager[Progress | None]:  # a function is told of the build alone
+        ) -> AbstractContextManager[Progress | None]:  # a function gets the progress of the build only
             return progress_of_call(step, None if step == "listing" and callable(progress) else progress)
 
         if chosen is None:
@@ -257,7 +258,7 @@ def build(
     return report
 
 
-# People call it `stoker.build`; that name is in Python's messages about its arguments, too.
+# Users call it `stoker.build`; so Python's messages about its arguments use that name, too.
 build.__module__ = "stoker"
 
 
@@ -273,9 +274,9 @@ def build_files(
 ) -> BuildReport:
     """List a source and build a dataset of it: what `build` and ``stoker build`` do with a path.
 
-    ``show_progress`` returns, for a step such as ``listing``, what shows its progress while a ``with`` block runs.
-    ``engine`` is entered once the destination is known to be free. ``warn`` is called with the listed source,
-    ``announce`` with the expected size before anything is written, and ``overwrite`` as `build_tree` calls it.
+    ``show_progress`` returns a context manager that shows the progress of a step such as ``listing``. ``engine`` is
+    entered once the destination is known to be free. ``warn`` is called with the listed source, and ``announce`` with
+    the expected size before anything is written; `build_tree` explains ``overwrite``.
     """
     check_destination(destination, settings.root)
     with engine as factory:
@@ -295,7 +296,7 @@ def build_part_of_files(
     warn: Callable[[Source], None] = lambda _: None,
     announce: Callable[[ExpectedSize], None] | None = None,
 ) -> PartReport:
-    """List a source, once for all parts, and build one of them; as `build_files` otherwise."""
+    """List a source, once for all parts, and build one part. Otherwise as `build_files`."""
     assert settings.root is not None, "parts are built of files"
     check_part_destination(destination, settings.root, part)
     with show_progress("listing") as progress:

@@ -1,4 +1,4 @@
-"""The files beside the shards: labels, rejects, what readers of the presets look for, and what the manifest says."""
+"""The files beside the shards: labels, rejects, files for the readers of presets, and the content of the manifest."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _TFDS_FEATURES_NAME = "features.json"
 _TFDS_INFO_NAME = "dataset_info.json"
 _LABEL_NAMES_NAME = "label.labels.txt"
 TFDS_NAMES = (_TFDS_FEATURES_NAME, _TFDS_INFO_NAME, _LABEL_NAMES_NAME)
-"""TFDS looks for the names of a ``ClassLabel`` in a file called by its key."""
+"""Files of TFDS, which looks for the names of a ``ClassLabel`` in a file named after its key."""
 
 _TFDS_VERSION = "1.0.0"
 _TFDS_CLASSES = "tensorflow_datasets.core.features."
@@ -77,7 +77,7 @@ def _classes(tree: Source, results: Sequence[ShardResult]) -> tuple[tuple[bytes,
 
 
 def _make_manifest(plan: Plan, settings: BuildSettings, results: Sequence[ShardResult], classes: int) -> Manifest:
-    """Return the manifest of a build whose shards are all complete, in the order of the plan, but for other files."""
+    """Return the manifest of a build without its list of files; all shards are complete, in the order of the plan."""
     converted: Counter[str] = Counter()
     for result in results:
         converted.update(result.converted)
@@ -104,7 +104,7 @@ def _make_manifest(plan: Plan, settings: BuildSettings, results: Sequence[ShardR
 def _split(plan: Plan, split: SplitPlan, label_base: int, results: Sequence[ShardResult], classes: int) -> Split:
     mine = [result for result in results if result.split == split.name]
     rejected = np.asarray([reject.label for result in mine for reject in result.rejects], np.int64)
-    # Item -1 counts what has no class.
+    # The first count is of items without a class.
     counts = counts_of(plan.tree.table.labels, [split.rows], classes)
     counts -= np.bincount(rejected + 1, minlength=len(counts))
     for label, count in [pair for result in mine for pair in result.labels.items()]:
@@ -135,9 +135,9 @@ def rejects_of(results: Iterable[ShardResult]) -> Iterator[Reject]:
 
 
 def write_companions(directory: Location, manifest: Manifest, classes: Sequence[bytes]) -> dict[str, ListedFile]:
-    """Write what the preset of a dataset asks for: TFDS's two JSON files, or the Hops notebook's ``sizes.txt``.
+    """Write the files that a preset needs: TFDS's two JSON files, or the Hops notebook's ``sizes.txt``.
 
-    What the manifest says about each file is returned.
+    Returns what the manifest says about each file.
     """
     if manifest.schema.preset == "tiny-imagenet":
         lines = [f"{word},{manifest.splits[split].records}" for word, split in _SIZES if split in manifest.splits]
@@ -159,13 +159,12 @@ def write_tfds_metadata(
 
     The records have the keys of preset ``tfds`` and lie in shards called ``NAME-SPLIT.tfrecord-00000-of-00008``. The
     three files are the JSON form of TFDS's own protocol buffers and hold no dates: the same arguments give the same
-    bytes. They are written for TFDS 4.0 or newer, which checks neither the name nor the version. What the manifest says
-    about each is returned.
+    bytes. They are written for TFDS 4.0 or newer, which checks neither the name nor the version. Returns what the
+    manifest says about each file.
 
-    TFDS reads the names as UTF-8 lines, strips them and passes over blank ones. Bytes of a name that are not UTF-8,
-    surrogate escapes in ``class_names``, are written as an escape (``\udcff``); and where stripping would make two
-    names one, or none, no names are written at all: the classes then have numbers only, which is better than wrong
-    names.
+    TFDS reads the names as UTF-8 lines, strips them and skips blank ones. Bytes of a name that are not UTF-8 (surrogate
+    escapes in ``class_names``) are written as an escape (``\udcff``). If stripping would make two names equal or one
+    empty, no names are written: the classes then have only numbers, which is better than wrong names.
     """
     folder = location(directory)
     names = [text.encode("utf-8", "backslashreplace") for text in class_names]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from stoker.types import Box, Features
 
     _PlainFile = tuple[bytes, int, _native.RecordTemplate]
-    """Path, bytes as far as known, and template of its record."""
+    """Path, bytes if known, and template of its record."""
 
     Load = Callable[[Item, str], SourceImage]
     """Returns the image of an item of a split, as `stoker.sources.Source.load` does."""
@@ -38,31 +38,31 @@ AT_ONCE = 64
 """Images of a store that are requested at the same time: at 200 ms a request these are 320 a second."""
 
 AT_ONCE_BY_URL = 128
-"""Images of web servers, some of which take seconds to answer or not to."""
+"""Images of web servers that are requested at the same time: some servers take seconds to answer or to fail."""
 
 _FILES_OF_A_REQUEST = 6
-"""Fewer requests are made where this process may not open so many files for each: a socket, its twin, connections that
-are kept, and whatever else is open."""
+"""Open files that a request may need: a socket, its twin, idle connections and others. If this process may open fewer
+for each, it makes fewer requests."""
 
 _AHEAD_BYTES = 2**28
-"""What may wait to be written while an image is slow to come: more is not asked for."""
+"""The most bytes that may wait to be written while an image is slow to arrive: no more is requested."""
 _LOOK_SECONDS = 0.2
 
 _TEMPLATE_BYTES = 2**26
-"""Of templates of records that are held: one for each class, of which one-hot labels make them long."""
+"""The most bytes of templates of records in memory: one for each class, and one-hot labels make them long."""
 _TEMPLATE_OVERHEAD = 4096
 
-# What stands in a template for what each record has of its own. They are told by their identity.
+# Placeholders in a template for the values that differ between records. They are recognised by their identity.
 _IMAGE, _FILENAME, _WIDTH, _HEIGHT = b"the image", b"the name", 2**40, 2**41
 _SLOTS = {"image": _IMAGE, "filename": _FILENAME, "width": _WIDTH, "height": _HEIGHT}
 
 UNREADABLE = "unreadable"
-"""What an item holds whose file cannot be read."""
+"""The content of an item whose file cannot be read."""
 
 ITEM_ERRORS = (*DATA_ERRORS, OSError)
-"""What is wrong with an item; of an ``OSError`` see `is_item_error`."""
+"""Errors of a single item; for an ``OSError``, see `is_item_error`."""
 
-# The machine, or the server of its file system, not the item, is at fault: to continue would reject everything.
+# Not the item is at fault, but the machine or the server of its file system: to continue would reject everything.
 _OF_THE_MACHINE = frozenset(
     {
         errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE, errno.ENOTCONN, errno.ETIMEDOUT, errno.ENODEV,
@@ -76,14 +76,14 @@ class Outcome:
     """The records and rejects of some consecutive items."""
 
     records: list[FramedRecords] = field(default_factory=list)  # the framed records, in the order of the items
-    rejects: list[ItemReject] = field(default_factory=list)  # the items that have none
-    formats: Counter[tuple[str, str]] = field(default_factory=Counter)  # by format and how it was made
-    # records whose image is of another kind than their source, counted by the kind of that
+    rejects: list[ItemReject] = field(default_factory=list)  # the items without a record
+    formats: Counter[tuple[str, str]] = field(default_factory=Counter)  # records by image format and how it was made
+    # records whose image has another format than its source, counted by the format of the source
     converted: Counter[str] = field(default_factory=Counter)
-    annotation_errors: list[str] = field(default_factory=list)  # damaged ones: their images have no boxes
-    # records, counted by their class, as far as only the source image tells it and not the item
+    annotation_errors: list[str] = field(default_factory=list)  # damaged annotations: their images have no boxes
+    # records counted by their class, where only the source image, and not the item, tells the class
     labels: Counter[int] = field(default_factory=Counter)
-    boxes: Counter[int] = field(default_factory=Counter)  # boxes that have classes of their own, counted by these
+    boxes: Counter[int] = field(default_factory=Counter)  # boxes with classes of their own, counted by class
 
     def add(self, other: Outcome) -> None:
         """Append the outcome of the items that follow."""
@@ -109,8 +109,8 @@ class ItemConverter:
         self.schema = schema.with_fields(tree.fields)
         self.is_local = tree.latency == "disk"  # whether no image waits for a network
         self._stores_boxes = schema.info(0).box_prefix is not None
-        # Items of a split whose outcomes are there already, and those that are left out without being read. Both are
-        # read-only once items are converted; only the latter travel when this is pickled.
+        # Outcomes of items that were converted before, and rejects of items that are left out without being read. Both
+        # are read-only once items are converted; only the rejects are pickled.
         self.known: Mapping[tuple[Item, str], Outcome] = {}
         self.dropped: Mapping[tuple[Item, str], ItemReject] = {}
         self._templates = _Templates()
@@ -121,13 +121,13 @@ class ItemConverter:
     def convert(
         self, items: Sequence[Item], split: str, stopped: Callable[[], bool] | None = None, load: Load | None = None
     ) -> Outcome:
-        """Convert items one after another, until ``stopped()``; ``load`` gives them if they are loaded ahead.
+        """Convert items one after another, until ``stopped()``; ``load`` returns them if they are loaded ahead.
 
-        Plain JPEGs on this machine become records in one call of the core for many of them, without the GIL.
+        One call of the core makes records of many plain local JPEGs, without the GIL.
 
         Raises:
             OSError: The process has run out of files or memory, or the store of the source fails or refuses
-                everything. Whatever is wrong with an item itself is a reject.
+                everything. An item that is damaged itself becomes a reject.
         """
         outcome = Outcome()
         storing = plain_storing(self.recipe) if load is None and self.is_local else None
@@ -160,7 +160,7 @@ class ItemConverter:
         return (item, split) in self.known or (item, split) in self.dropped
 
     def _plain_file(self, item: Item, split: str) -> _PlainFile | None:
-        """Return what `_native.build_records` takes of an item; None if it needs more than its file and class."""
+        """Return an item as `_native.build_records` takes it; None if it has more than a file and a class."""
         path = self.tree.plain_file(item, split)
         if path is None or item.label >= MAX_CLASSES or self.is_decided(item, split):
             return None
@@ -170,14 +170,14 @@ class ItemConverter:
         return self.schema.to_features(self._sample(label, _FILENAME, StoredImage(_IMAGE, _WIDTH, _HEIGHT), ()))
 
     def check(self, item: Item, split: str) -> tuple[str, Storing | ItemReject, bool]:
-        """Return what an item of a split holds, and its outcome; only what has extra fields is converted.
+        """Return what an item holds and what becomes of it; only items with extra fields are converted.
 
-        Damage inside a JPEG, or in an image that will be kept, is seen only where the recipe's ``check`` is ``entropy``
+        Damage inside a JPEG, or in an image that will be kept, is noticed only if the recipe's ``check`` is ``entropy``
         or ``decode``.
 
         Returns:
-            The format in the words of `stoker.recipe.sniff`, or ``unreadable``, ``pixels`` of a record; how it will
-            be stored, or its reject; and whether its EXIF orientation turns it.
+            The format in the words of `stoker.recipe.sniff`, or ``unreadable``, or ``pixels`` for those of a program;
+            how the image will be stored, or its reject; and whether its EXIF orientation turns it.
         """
         kind = UNREADABLE
         try:
@@ -279,9 +279,9 @@ def _build_plain(files: Sequence[_PlainFile | None], at: int, storing: _native.J
 
 
 class LoadingAhead:
-    """Loads many images at a time, in the order in which they are asked for. For one thread, but for what it returns.
+    """Loads many images at a time, in the order of the calls of `begin`. Serves one thread.
 
-    What is loaded, or made of it, and not yet written is bounded by its bytes, whatever the source said of its size.
+    Images that are loaded or converted, but not yet written, are bounded in bytes, whatever sizes the source claimed.
     The owner sets ``stop`` before `close`, so that no load waits for its store any longer.
     """
 
@@ -290,15 +290,15 @@ class LoadingAhead:
         self._stop = stop
         self._pool = new_pool(request_threads(converter.tree, 1), "stoker-load", stop)
         self._begun = self._written = 0
-        self._held: Counter[int] = Counter()  # bytes, by the number of what was begun
+        self._held: Counter[int] = Counter()  # bytes, by the number of the call of `begin`
         self._changed = threading.Condition()
 
     def begin(self, items: Iterable[Item], split: str) -> Load:
         """Begin to load some items of a split, after those of the calls before.
 
         Returns:
-            What gives each of them, in any thread; it waits for the image and raises what loading it raised. The images
-            are held as long as it is.
+            A function that returns the image of an item, in any thread. It waits for the image, raises what loading it
+            raised, and holds the images as long as it lives.
         """
         loads: dict[Item, Future[SourceImage]] = {}
         for item in items:
@@ -313,7 +313,7 @@ class LoadingAhead:
 
     def _load(self, number: int, item: Item, split: str) -> SourceImage:
         with self._changed:
-            # What is written next is always loaded, so that the others do not wait for ever.
+            # The images that are written next are always loaded, so that the others do not wait for ever.
             while self._held.total() > _AHEAD_BYTES and number != self._written and not self._stop.is_set():
                 self._changed.wait(_LOOK_SECONDS)
         image = self._converter.tree.load(item, split)
@@ -335,12 +335,12 @@ class LoadingAhead:
 
 
 def class_number(label: int) -> bytes:
-    """Return what a class is called that has no name; nothing for no class."""
+    """Return the number of a class as its name, if it has none; empty for no class."""
     return b"%d" % label if label >= 0 else b""
 
 
 def request_threads(tree: Source, threads: int) -> int:
-    """Return how many threads look at images, each of which loads and deals with one; ``threads`` if none waits."""
+    """Return the number of threads that load and process images, one each; ``threads`` for images on this machine."""
     if tree.latency != "web":
         return threads if tree.latency == "disk" else max(threads, AT_ONCE)
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
@@ -354,11 +354,10 @@ def is_machine_error(error: OSError) -> bool:
 
 
 def is_item_error(error: OSError, root: str) -> bool:
-    """Return whether the next item may still be read after the error that one met.
+    """Return whether other items may still be readable after an error of one item.
 
-    A store that refuses one item is asked whether it refuses everything, as it does when credentials have expired; on
-    this machine it is seen whether the folder of the item has gone as well, as those of a disk have that was taken
-    away.
+    A store that refuses one item is asked whether it refuses everything, as it does when credentials have expired. On
+    this machine, the folder of the item is checked, which is gone, too, if a disk was removed.
 
     Raises:
         StorageError: The store fails now.

@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 
 
 _REMOVED_AT_ONCE = 32
-NOT_NOTED = 8
-"""More shards than those may be complete of which the journal of a build does not know yet."""
+MAX_UNLISTED = 8
+"""Upper limit of the shards that may be complete and that the journal of a build does not list yet."""
 
 
 def check_destination(destination: Location, *sources: str | None) -> None:
-    """Refuse a destination in which nothing can be built, before what is built from is looked at.
+    """Refuse a destination in which nothing can be built, before the sources are looked at.
 
-    It may lie in a source, whose listing leaves it out.
+    It may lie in a source; the listing leaves it out.
 
     Raises:
         DestinationError: It is a source, is not a directory, or holds something that no build has written.
@@ -86,10 +86,10 @@ def finished_dataset(destination: Location, settings: Callable[[], dict[str, Any
 
 
 def resume(journal: Journal, destination: Location, settings: dict[str, Any], *, in_parts: bool = False) -> None:
-    """Make the journal that of these settings: resume the one there is, or begin one.
+    """Resume the journal of a build with these settings, or begin it.
 
-    Shards that the journal names and that are no longer there in full are forgotten, so that they are built again. What
-    dead builds have left is removed, unless parts that write at the same time may need it.
+    Shards that the journal lists but that are missing or incomplete are forgotten, so that they are built again. Files
+    that dead builds have left are removed, unless parts that write at the same time may need them.
 
     Raises:
         DestinationError: The journal is that of other settings.
@@ -103,7 +103,7 @@ def resume(journal: Journal, destination: Location, settings: dict[str, Any], *,
 
 
 def forget_missing(journal: Journal, destination: Location, settings: dict[str, Any]) -> None:
-    """Forget the shards that a journal names and that are not there in full."""
+    """Forget the shards that a journal lists and that are missing or incomplete."""
     contents, compression = destination.snapshot(), settings["compression"]
     journal.results = [result for result in journal.results if _has_shard(contents, result.file, compression)]
 
@@ -136,8 +136,8 @@ def what_is_replaced(destination: Location, settings: dict[str, Any]) -> str | N
 def remove_dataset(destination: Location, journal: Journal, settings: dict[str, Any]) -> None:
     """Remove what `what_is_replaced` says, and begin the journal of a build with these settings.
 
-    Nothing but files that Stoker wrote is removed. The manifest goes last: after a kill it still says what is left, so
-    that the same command removes that.
+    Only files that Stoker wrote are removed, the manifest last: after a kill it still says what is left, so that the
+    same command removes that.
     """
     manifest = _manifest_there(destination)
     begun = journal.settings if journal.settings not in (None, settings) else None
@@ -170,9 +170,9 @@ def _planned_shards(settings: dict[str, Any], results: Sequence[ShardResult]) ->
         naming = ShardNaming(settings["shard_names"])
         if "shard_records" in settings:
             known = Counter(result.split for result in results)
-            return [naming.name(split, shard, 0) for split in SPLITS for shard in range(known[split] + NOT_NOTED)]
+            return [naming.name(split, shard, 0) for split in SPLITS for shard in range(known[split] + MAX_UNLISTED)]
         counts = {split: check_range("shards", count, 1, MAX_SHARDS) for split, count in settings["shards"].items()}
-    except (AttributeError, KeyError, TypeError, ConfigError):  # it was written by another Stoker, or by hand
+    except (AttributeError, KeyError, TypeError, ConfigError):  # another version wrote it, or a person
         return []
     return [naming.name(split, shard, count) for split, count in counts.items() for shard in range(count)]
 

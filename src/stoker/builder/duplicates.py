@@ -1,6 +1,6 @@
 """Equal files that a build leaves out, found before it is planned.
 
-Which of them stays depends on the order of the listing alone, so that the build has the same bytes whatever makes it.
+Which of them stays depends only on the order of the listing, so the build has the same bytes with any engine.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def duplicates_to_drop(
 ) -> dict[int, ItemReject]:
     """Return the items to leave out, by their rows, each with the reason; every image is read once.
 
-    Of equal files in a split the first stays. With ``across-splits``, of those in several the one in test, or else in
-    validation: what is measured on stays, and what is trained on goes.
+    Of equal files in a split, the first one stays. With ``across-splits``, of equal files in several splits the one in
+    test stays, or else the one in validation: evaluation data stay, and training data go.
 
     Raises:
         ConfigError: The images are on web servers, which may send others the next time.
@@ -53,7 +53,7 @@ def duplicates_to_drop(
             for first in range(0, len(rows), _DIGESTS_AT_ONCE):
                 some = rows[first : first + _DIGESTS_AT_ONCE].tolist()
                 for row, known in zip(some, pool.map(partial(_digest, tree, split), some), strict=True):
-                    # The build says what is wrong with an item that has no digest.
+                    # An item without a digest cannot be read; the build rejects it.
                     other = row if known is None else stays.setdefault(known, row)
                     if other != row:
                         item = tree.table[row]

@@ -1,4 +1,4 @@
-"""What a build will meet and cost: a small sample is converted before anything is written."""
+"""What a build will find and cost, from a small sample that is converted before anything is written."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ if TYPE_CHECKING:
 
 
 LARGE_BYTES = 200_000_000_000
-"""A dataset that is expected to be larger needs a person's consent: ImageNet's JPEGs do not, its pixels do."""
+"""A dataset that is expected to be larger needs ``allow_huge``: ImageNet's JPEGs do not, its raw pixels do."""
 _RATIO_ITEMS = 64
-_KEPT_BYTES = 2**24
+_KNOWN_BYTES = 2**24
 _MEASURE_SECONDS = 1.0
 _BATCH_PER_THREAD = 8
 
 SURVEY_LIMIT = 20_000
-"""Items that are checked; of a larger source, a seeded sample of this many: ImageNet would have to be read whole."""
+"""The most items that are checked, a seeded sample of a larger source: all of ImageNet would have to be read."""
 SURVEY_LIMIT_BY_URL = 256
 _PROGRESS_ITEMS = 64
 
 _USUAL_BYTES = 100_000
-"""Of a record of an image by URL. Nothing is measured: answers differ, and the shards of a list must not."""
+"""Assumed length of the record of an image by URL. Answers of servers differ, and the shards of a list must not."""
 
 _NO_IMAGE = frozenset({"empty", "text", "unknown", "pdf", UNREADABLE})
 
@@ -65,11 +65,11 @@ class Survey:
     """What the items hold, by their headers."""
 
     looked_at: int  # items that were checked: all, or a seeded sample
-    formats: dict[str, int]  # how many of them have which content, as `sniff` says
-    storings: dict[Storing, int]  # how many of them a build will store how; those that it will reject are not counted
-    odd: tuple[OddFile, ...]  # those that are odd, in the order of the source
-    rejects: tuple[Reject, ...]  # those that a build will reject, in the order of the source
-    turned: int  # how many of the others have an EXIF orientation that turns or mirrors them
+    formats: dict[str, int]  # number of items with each content, as `sniff` names it
+    storings: dict[Storing, int]  # number of items that a build will store in each way, without rejects
+    odd: tuple[OddFile, ...]  # odd files, in the order of the source
+    rejects: tuple[Reject, ...]  # items that a build will reject, in the order of the source
+    turned: int  # number of other items with an EXIF orientation that turns or mirrors them
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +77,9 @@ class Estimate:
     """What a sample of the items says about the whole build."""
 
     sampled: int  # items that were converted
-    rejected: int  # how many of them would be rejected
-    annotation_errors: tuple[str, ...]  # damaged annotations of them, whose images are stored without boxes
-    converted: dict[str, int]  # how many of them cannot be kept as they are, by the format of their source
+    rejected: int  # number of these that would be rejected
+    annotation_errors: tuple[str, ...]  # their damaged annotations; such images are stored without boxes
+    converted: dict[str, int]  # number of these that cannot be kept as they are, by the format of their source
     size_bytes: int  # expected bytes of all shards
     seconds: float  # expected duration with the threads that were measured, files of this machine in the page cache
 
@@ -98,12 +98,12 @@ class BuildForecast:
 
     @property
     def items(self) -> int:
-        """How many items a build will read: all but the duplicates that it leaves out."""
+        """Number of items that a build will read: all but the duplicates that it leaves out."""
         return self.plan.items - self.dropped
 
     @property
     def rejects(self) -> int:
-        """How many of these a build will reject: counted, or what the share in the sample makes of all."""
+        """Number of these that a build will reject: counted, or extrapolated from a sample."""
         sampled = len(self.survey.rejects)
         return round(sampled * self.items / max(1, self.survey.looked_at))
 
@@ -131,7 +131,7 @@ def forecast(tree: Source, settings: BuildSettings, progress: Progress | None = 
 
 
 class _Sample:
-    """The items of a plan in a seeded order, without some rows that are left out."""
+    """A seeded sample of the items of a plan, in random order; some rows are left out."""
 
     def __init__(self, plan: Plan, left_out: Sequence[int]) -> None:
         self.plan, self.items = plan, plan.items - len(left_out)
@@ -152,7 +152,7 @@ class _Sample:
 def _survey(
     sample: _Sample, converter: ItemConverter, threads: int, known: Mapping[int, ItemReject], progress: Progress | None
 ) -> Survey:
-    """Check every item, or the first of a sample of many; ``known`` are rejects for damage that no header shows."""
+    """Check all items of a sample; ``known`` are rejects, by row, for damage that no header shows."""
     rows = np.sort(sample.rows).tolist()
     formats: Counter[str] = Counter()
     storings: Counter[Storing] = Counter()
@@ -226,16 +226,16 @@ def _estimate(sample: _Sample, converter: ItemConverter, threads: int) -> tuple[
 
 @dataclass(frozen=True, slots=True)
 class ListedSource:
-    """A source and what was found out about it before its shards are planned."""
+    """A source, and what was found out about it before its shards are planned."""
 
     tree: Source
-    size: RecordSize  # how long its records will be
-    known: Mapping[tuple[Item, str], Outcome]  # records that were made to find that out, as `ItemConverter.known`
+    size: RecordSize  # length of its records
+    known: Mapping[tuple[Item, str], Outcome]  # records that were made to measure that, as in `ItemConverter.known`
     dropped: Mapping[int, ItemReject] = field(default_factory=dict)  # duplicates that are left out, by their rows
 
 
 def sampled(tree: Source, settings: BuildSettings, progress: Progress | None = None) -> ListedSource:
-    """Return a source that was listed, once some of its records were made to find out how long they are."""
+    """Return a listed source with its duplicates, and with the length of its records, measured on some of them."""
     dropped = duplicates_to_drop(tree, settings.options.drop_duplicates, settings.threads, progress)
     size, known = sample_records(ItemConverter(tree, settings.recipe, settings.schema), settings.threads)
     return ListedSource(tree, size, known, dropped)
@@ -244,8 +244,8 @@ def sampled(tree: Source, settings: BuildSettings, progress: Progress | None = N
 def sample_records(converter: ItemConverter, threads: int) -> tuple[RecordSize, dict[tuple[Item, str], Outcome]]:
     """Return how long the records of a tree will be, and some records, by item and split, that need not be made again.
 
-    The first is the same for the same tree on any machine; of images by URL it is assumed, and there are none of the
-    second. These are bounded in bytes: a build holds them until it ends.
+    The length is the same for the same tree on any machine. For images by URL it is assumed, and no records are made.
+    The records are bounded in bytes, because a build holds them until it ends.
     """
     tree = converter.tree
     if tree.latency == "web":
@@ -264,9 +264,9 @@ def sample_records(converter: ItemConverter, threads: int) -> tuple[RecordSize, 
     known_bytes = 0
     for item, name, outcome in zip(items, names, outcomes, strict=True):
         known_bytes += sum(len(records.data) for records in outcome.records)
-        if known_bytes > _KEPT_BYTES:
+        if known_bytes > _KNOWN_BYTES:
             break
-        known[replace(item, columns={}), name] = outcome  # equal, and holds nothing that it was made of
+        known[replace(item, columns={}), name] = outcome  # an equal item, which holds no columns in memory
     return _record_size(converter, items, outcomes), known
 
 
@@ -290,16 +290,16 @@ def split_of(tree: Source, row: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedSize:
-    """What a dataset will take."""
+    """Expected size of a dataset."""
 
     records: int  # how many records it will have
     size_bytes: int  # expected bytes of its shards before compression
-    free_bytes: int | None  # free space where it will lie; None where a store does not say
+    free_bytes: int | None  # free space at the destination; None if a store does not say
     shard_rule: str = ""  # as in `Plan`
 
     @classmethod
     def of(cls, plan: Plan, size: RecordSize, destination: Location) -> ExpectedSize:
-        """Return what a plan amounts to."""
+        """Return the expected size of a plan."""
         expected = round(size.of(plan.items, plan.size_bytes))
         return cls(plan.items, expected, destination.free_bytes(), plan.shard_rule)
 

@@ -5,8 +5,8 @@
     jobs ─► chunks of items ─► threads (convert) ─► window, in order ─► writer ─► committer (fsync, rename, journal)
                        └─► (load)─┘ many at a time, if the images lie in a store
 
-The window runs on across the borders of shards, so all threads have work until the last chunk of the last shard, and
-how many there are changes nothing in the bytes. Memory is bounded by the bytes of the sources in the window.
+The window extends across the borders of shards, so all threads have work until the last chunk of the last shard. Their
+number does not change the bytes. Memory is bounded by the bytes of the sources in the window.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 _CHUNK_ITEMS = 16  # one hand-over between threads costs about as much as a tenth of reading an image
 _CHUNK_BYTES = 2**22
 _CHUNKS_PER_THREAD = 8  # so that one slow image does not make the other threads wait
-_KEPT_CHUNKS_PER_THREAD = 3  # files that are kept take about as long as each other, and all their bytes wait
-_CHUNKS_BY_URL = 256  # nor a slow server
+_KEPT_CHUNKS_PER_THREAD = 3  # files that are stored as they are take equally long, and all their bytes are in memory
+_CHUNKS_BY_URL = 256  # so that one slow server does not make the other threads wait
 _OPEN_COMMITS = 2  # shards that may wait for their fsync while the next one is written
-_OPEN_UPLOADS = 4  # one alone does not fill the way to a store
+_OPEN_UPLOADS = 4  # one upload does not fill the bandwidth to a store
 
 
 @dataclass(slots=True)
@@ -57,8 +57,7 @@ class Engine(Protocol):
         """Make every shard, in any order, and end only when all of them are reported.
 
         Args:
-            jobs: The shards that are not there yet. Each job is made when it is asked for, so only those that are
-                held take memory.
+            jobs: The missing shards. Each job is made when it is requested, so only jobs in use take memory.
 
         Raises:
             OSError: The source or the destination failed. What is reported stays; the rest is removed.
@@ -85,8 +84,8 @@ class EngineFactory(Protocol):
             destination: Where the shards go.
             threads: Items converted at the same time on one machine.
             committed: To be called, from one thread at a time, once for each shard that is complete in the destination.
-            advanced: To be called, from the thread that runs the engine, with the items, source bytes and rejects that
-                were added since.
+            advanced: To be called, from the thread that runs the engine, with the items, source bytes and rejects since
+                the last call.
         """
 
 
@@ -116,10 +115,10 @@ class _Shard:
 
 
 class LocalEngine:
-    """Builds shards with threads of this process; see `Engine`, and for what it is given `EngineFactory`.
+    """Builds shards with threads of this process; see `Engine`, and `EngineFactory` for its arguments.
 
-    ``committed`` is called in the order of the jobs, and ``advanced`` after each chunk, from the calling thread;
-    ``before_commit``, from any thread, when all of a shard is written, and raises to keep it from its final name.
+    ``committed`` is called in the order of the jobs, and ``advanced`` after each chunk, from the calling thread.
+    ``before_commit`` is called from any thread when all of a shard is written; it raises to prevent the final name.
     """
 
     def __init__(
@@ -158,7 +157,7 @@ class LocalEngine:
 
         Raises:
             OSError: The destination cannot be written. What is committed stays; the rest is removed.
-            KeyboardInterrupt: The same. Images that are being converted are not waited for: nothing comes of them.
+            KeyboardInterrupt: The same. Images that are being converted are not waited for; their results are dropped.
         """
         interrupted = False
         try:
@@ -210,7 +209,7 @@ class LocalEngine:
         self._committed(result)
 
     def _close(self, *, wait: bool) -> None:
-        """End the threads; remove what is not committed. Waits for at most one commit, and for one item if asked to."""
+        """End the threads; remove what is not committed. Waits for at most one commit; with ``wait``, for one item, too."""
         self._stop.set()
         if self._loading is not None:
             self._loading.close()
@@ -222,7 +221,7 @@ class LocalEngine:
             shard.writer.abort()
         for _, future in self._commits:
             complete = future.done() and not future.cancelled() and future.exception() is None
-            if complete and self._directory.is_local:  # a store may not answer for long
+            if complete and self._directory.is_local:  # a store may take long to answer
                 self._committed(future.result())
 
 
@@ -232,11 +231,11 @@ def build_shard(
     job: ShardJob,
     before_commit: Callable[[], None] = lambda: None,
 ) -> ShardResult:
-    """Build one shard, from the first item to its final name: what an engine for other machines runs on them.
+    """Build one shard, from the first item to its final name: distributed engines run this on their machines.
 
-    Two attempts at the same job may run at once, on any machines: what each writes has a name of its own until it is
-    complete, and both write the same bytes. ``before_commit`` is called when all is written and nothing has its final
-    name yet; it raises to keep it so.
+    Two attempts at the same job may run at once, on any machines: each writes to temporary names of its own, and both
+    write the same bytes. ``before_commit`` is called when all is written, before anything has its final name; it raises
+    to prevent that.
 
     Raises:
         OSError: The source or the destination failed; nothing of this attempt is left.

@@ -1,13 +1,13 @@
-"""Builds in parts: which shards a part makes, and how the parts come to list the source only once.
+"""Builds in parts: which shards a part makes, and how the parts share one listing of the source.
 
-All of it lies in the journal folder of the dataset, beside what `stoker.format.journal` keeps there::
+Their files lie in the journal folder of the dataset, beside those of `stoker.format.journal`::
 
     .stoker-build/listing                  the source as it was listed, and how long its records will be
     .stoker-build/lister.json              which part is listing it, rewritten as long as that part lives
     .stoker-build/parts/3-of-64.json       that a part has begun; only messages depend on it
 
-What is listed and built does not depend on any of these files: a part that does without them lists the source by itself
-and comes to the same shards.
+What is listed and built does not depend on these files: without them, a part lists the source itself and makes the same
+shards.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Part:
 
 
 NO_PART = Part(0, 0)
-"""Makes no shard, only what comes after the last one."""
+"""Makes no shard; it only finishes the dataset."""
 
 
 def parse_part(text: str, environment: Mapping[str, str] = os.environ) -> Part:
@@ -130,7 +130,7 @@ def _number(environment: Mapping[str, str], name: str) -> int:
 
 
 def chosen_part(text: str | None, *, finish: bool, engine: bool, overwrite: bool) -> Part | None:
-    """Return the part that ``--part`` and ``--finish`` mean, None where neither is given; others say if they are given.
+    """Return the part that ``--part`` and ``--finish`` mean; None if neither is given. Flags say what else is given.
 
     Raises:
         ConfigError: The part is not understood, or options contradict each other.
@@ -142,9 +142,9 @@ def chosen_part(text: str | None, *, finish: bool, engine: bool, overwrite: bool
 
 
 def list_once(settings: BuildSettings, destination: Location, progress: Progress | None = None) -> ListedSource:
-    """List a source, or read how another part of the same build has listed it, or wait for one that is about to.
+    """List a source, or read the listing of another part of the same build, and wait for it if it is being made.
 
-    Nothing is written where a dataset is finished.
+    Nothing is written if the dataset is finished.
     """
     if (destination / MANIFEST_NAME).lexists():
         return _list(settings, destination, progress)
@@ -182,7 +182,7 @@ def _size_in(about: Mapping[str, Any]) -> RecordSize | None:
 
 
 def _listed_for(settings: BuildSettings) -> dict[str, Any]:
-    """Return the settings on which a listing depends: one that was made for others is not used."""
+    """Return the settings on which a listing depends; a listing for other settings is not used."""
     options = settings.options
     assert settings.root is not None, "parts are built of files"
     return {
@@ -197,10 +197,10 @@ def _listed_for(settings: BuildSettings) -> dict[str, Any]:
 
 
 class _Lister:
-    """Sees to it that one part lists while the others wait, unless it dies.
+    """Lets one part list while the others wait, unless it dies.
 
-    A part that lists rewrites a file every few seconds. Those that wait go by whether it changes, by their own clocks:
-    the clocks of machines differ.
+    The part that lists rewrites a file every few seconds. The others check whether the file changes, by their own
+    clocks, because the clocks of machines differ.
     """
 
     def __init__(self, folder: Location) -> None:
@@ -210,12 +210,12 @@ class _Lister:
         self._changed = time.monotonic()
 
     def begin(self) -> bool:
-        """Return whether this part is to list: none does, or the one that did is dead."""
+        """Return whether this part is to list, because no part does, or the part that did is dead."""
         if self._file.create(self._sign(0)):
             return True
         try:
             sign = self._file.read_bytes()
-        except FileNotFoundError:  # it has just given up; the next call decides
+        except FileNotFoundError:  # that part has just given up; the next call decides
             return False
         if sign != self._last:
             if not self._last:
@@ -232,14 +232,14 @@ class _Lister:
 
     @contextmanager
     def signs_of_life(self) -> Iterator[None]:
-        """Rewrite the file while the ``with`` block runs; where that fails, let the next part list at once."""
+        """Rewrite the file while the ``with`` block runs, then remove it, so that after a failure another part lists."""
         ended = threading.Event()
 
         def rewrite() -> None:
             number = 0
             while not ended.wait(_SIGN_SECONDS):
                 number += 1
-                with suppress(OSError):  # another part lists too, which harms nobody
+                with suppress(OSError):  # then another part lists too, which does no harm
                     self._file.write_atomically(self._sign(number))
 
         thread = threading.Thread(target=rewrite, name="stoker-lister", daemon=True)
@@ -257,7 +257,7 @@ class _Lister:
 
 
 def note_part(destination: Location, part: Part) -> None:
-    """Note that a part has begun, by which `missing_error` knows into how many a build is divided."""
+    """Note that a part has begun, so that `missing_error` knows the number of parts."""
     if part != NO_PART:
         folder = destination / BUILD_FOLDER / _PARTS_NAME
         folder.make_directory(within=destination / BUILD_FOLDER)
@@ -265,9 +265,9 @@ def note_part(destination: Location, part: Part) -> None:
 
 
 def _parts_lacking(destination: Location, shards: Sequence[int]) -> dict[Part, list[int]]:
-    """Return which part makes which of some shards, given by their numbers; empty if no part is known.
+    """Return the parts that make some shards, given by number, with their shards; empty if no part is known.
 
-    Where parts of several divisions have begun, the division of which most have begun counts.
+    If parts of several divisions have begun, the division of which most have begun counts.
     """
     folder = destination / BUILD_FOLDER / _PARTS_NAME
     names = [os.fsdecode(child.name) for child in folder.children()] if folder.is_dir() else []
@@ -282,7 +282,7 @@ def _parts_lacking(destination: Location, shards: Sequence[int]) -> dict[Part, l
 
 
 def missing_error(destination: Location, names: Sequence[str], missing: Sequence[int]) -> DestinationError:
-    """Return an error that says which parts lack which of all shards, given the numbers of those that are missing."""
+    """Return an error that says which parts lack which shards, given all names and the numbers of missing shards."""
     lacking = _parts_lacking(destination, missing).items()
     phrases = [f"{part} lacks {format_some(shards, 1, names.__getitem__)}" for part, shards in lacking]
     which = format_some(phrases, _SHOWN_PARTS) or format_some(missing, 1, names.__getitem__)

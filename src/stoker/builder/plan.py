@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 FULL_SHARD = 100
-"""Fewest records of a shard for which a preferred number of shards holds."""
+"""A preferred number of shards counts only if each shard has at least this many records."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,7 +37,7 @@ class ShardJob:
 
     name: str  # its name, relative to the destination
     split: str
-    items: Iterable[Item]  # what goes into it, in order; of records without a length gone through once
+    items: Iterable[Item]  # its items, in order; for records without a length, iterated only once
     compression: Compression = "none"  # of the whole file
 
 
@@ -52,7 +52,7 @@ class SplitPlan:
     bounds: NDArray[np.int64]
     shard_names: tuple[str, ...]  # names of its S shards, in order
     size_bytes: int  # bytes of its source files
-    # of the order, which is made shard by shard: it would take 8 bytes an item. None: as ``rows`` are
+    # of the order, which is computed for one shard at a time to save 8 bytes per item. None: the order of ``rows``
     seed: int | None = None
 
     def shard_rows(self, shard: int) -> NDArray[np.int64]:
@@ -97,7 +97,7 @@ class Plan:
         )
 
     def rows_of_shards(self) -> dict[str, Callable[[], NDArray[np.int64]]]:
-        """Return for each shard, by its name, what returns its rows, in order."""
+        """Return, by the name of each shard, a function that returns its rows in order."""
         return {
             name: partial(split.shard_rows, shard)
             for split in self.splits
@@ -117,7 +117,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class RecordSize:
-    """How long records are, found from a sample of them."""
+    """Length of records, measured on a sample of them."""
 
     per_source_byte: float  # bytes of records for each byte of source
     per_record: float | None = None  # bytes of a record where all are about as long, else None
@@ -147,7 +147,7 @@ def open_source(
             raise _records_at(settings.root, path) from error
         raise
     if settings.held_out is not None and "train" in tree.boxes:
-        # What is held out keeps the annotations that it has in train.
+        # Items that are held out keep the annotations that they have in train.
         tree = replace(tree, boxes={settings.held_out[0]: tree.boxes["train"], **tree.boxes})
     return with_objects(tree, progress) if settings.options.crop_objects else tree
 
@@ -220,7 +220,7 @@ def _hold_out(
     starts = np.flatnonzero(np.diff(labels, prepend=-2))
     for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(rows)], strict=True):
         count = int((end - start) * fraction + 0.5)
-        # The class is the epoch: each class has an order of its own.
+        # The class takes the place of the epoch, so that each class has an order of its own.
         chosen = _native.permute(0, count, end - start, seed, max(0, int(labels[start]))).astype(np.int64)
         moved[by_class[start + chosen]] = True
     return {"train": rows[~moved], target: rows[moved]}
@@ -312,7 +312,7 @@ def _even(
 def _by_class(
     tree: Source, naming: ShardNaming, split: str, rows: NDArray[np.int64], size_bytes: int, seed: int
 ) -> SplitPlan:
-    """Give every class of train a shard, in their order inside it; every other split is one shard."""
+    """Give every class of train a shard of its own, in seeded order; every other split is one shard."""
     if split != "train":
         return _even(naming, split, rows, size_bytes, 1, seed)
     rows = rows[_native.permute(0, len(rows), len(rows), seed, 0).astype(np.int64)]
@@ -340,13 +340,13 @@ def plan_settings(plan: Plan, settings: BuildSettings) -> dict[str, Any]:
 
 
 def stored_schema(tree: Source, settings: BuildSettings, classes: int = 0) -> SchemaInfo:
-    """Return what the records of a source are, as the manifest has it, for so many classes."""
+    """Return the schema of the records of a source, as in the manifest, for a number of classes."""
     info = settings.schema.with_fields(tree.fields).info(classes)
     return info if info.box_prefix is None else replace(info, box_names=tree.reader.box_names)
 
 
 def fields_record(schema: SchemaInfo) -> dict[str, Any]:
-    """Return what the extra fields and the classes of boxes are, for the journal; nothing where there are none."""
+    """Return the extra fields and the classes of boxes, for the journal; empty if there are none."""
     record: dict[str, Any] = {}
     if schema.fields:
         record["fields"] = {name: field.to_json() for name, field in schema.fields.items()}
@@ -356,7 +356,7 @@ def fields_record(schema: SchemaInfo) -> dict[str, Any]:
 
 
 def recipe_record(settings: BuildSettings) -> dict[str, Any]:
-    """Return what happens to an image before it is a record, for the manifest and the journal."""
+    """Return how an image becomes a record, for the manifest and the journal."""
     options = settings.options
     record = settings.recipe.resolved() | ({"crop_objects": True} if options.crop_objects else {})
     return record | ({"drop_duplicates": options.drop_duplicates} if options.drop_duplicates else {})

@@ -1,4 +1,4 @@
-"""What builds, and parts of builds, report that they did."""
+"""Reports of builds and of parts of builds."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Report(ABC):
-    """What a call that wrote something did; what consoles and notebooks show of it."""
+    """What a call has written, as programs, consoles and notebooks see it."""
 
     __slots__ = ()
 
@@ -42,11 +42,11 @@ class Report(ABC):
 
     @abstractmethod
     def _facts(self) -> list[str]:
-        """Return what a person wants to know, the most important first."""
+        """Return facts for people, the most important first."""
 
 
 def reject_facts(rejects: Sequence[Reject]) -> list[str]:
-    """Return what a report says of rejects; nothing where there are none."""
+    """Return what a report says about rejects; nothing without any."""
     return [f"{format_count(len(rejects), 'reject')}, the first {rejects[0].key}"] if rejects else []
 
 
@@ -57,14 +57,14 @@ class BuildReport(Report):
     Attributes:
         outcome: ``built``; ``complete``: it was finished before, nothing was touched; ``withheld``: everything is
             there except the manifest, because there are more rejects than allowed.
-        manifest: Of the dataset, whether or not it was written.
-        seconds: How long this run took.
+        manifest: Manifest of the dataset, whether or not it was written.
+        seconds: Duration of this run.
         items: Items converted by this run; fewer than the dataset holds after a resume.
         size_bytes: Source bytes of these items.
         resumed_shards: Shards that an earlier run had finished.
         rejects: All rejects of the dataset.
-        annotation_errors: Damaged annotations met by this build, one sentence each.
-        warnings: What the listing had to say, and that no image could be stored.
+        annotation_errors: Damaged annotations found by this build, one sentence each.
+        warnings: Warnings of the listing, and one if no image could be stored.
     """
 
     outcome: Literal["built", "complete", "withheld"]
@@ -96,17 +96,17 @@ class PartReport(Report):
     """What one part of a build did.
 
     Attributes:
-        part: Which part: ``part.number``, from 0, of ``part.count``.
-        shards: How many shards are its own; all of them are complete.
-        resumed_shards: How many of those an earlier run had finished.
-        all_shards: How many shards the dataset has.
-        missing_shards: How many of those no part has finished yet.
-        seconds: How long this run took.
+        part: The part: ``part.number``, from 0, of ``part.count``.
+        shards: Number of shards of this part, all of which are complete.
+        resumed_shards: Number of these that an earlier run had finished.
+        all_shards: Number of shards of the dataset.
+        missing_shards: Number of those that no part has finished yet.
+        seconds: Duration of this run.
         items: Items converted by this run.
         size_bytes: Source bytes of these items.
         rejects: Rejects in the shards of the part.
-        annotation_errors: Damaged annotations in them, one sentence each.
-        warnings: What the listing had to say.
+        annotation_errors: Damaged annotations of these shards, one sentence each.
+        warnings: Warnings of the listing.
         dataset: The report of the whole build, if no shard is missing any more; None otherwise.
     """
 
@@ -133,7 +133,7 @@ class PartReport(Report):
 
 
 def build_report(written: Written, tree: Source, destination: Location, seconds: float) -> BuildReport:
-    """Return what a build of a source did that is not a part, or the part that ended last."""
+    """Return the report of a build without parts, or of the part that finished a dataset."""
     manifest = written.manifest
     assert manifest is not None, "shards are missing"
     assert written.outcome != "part"
@@ -155,7 +155,7 @@ def build_report(written: Written, tree: Source, destination: Location, seconds:
 
 
 def nothing_stored(manifest: Manifest, rejects: Sequence[Reject]) -> str:
-    """Return what to say of a build all of whose images are rejects; empty of others."""
+    """Return a warning if all images of a build are rejects; otherwise an empty text."""
     if manifest.records or not rejects:
         return ""
     return f"no image could be stored; the first is {rejects[0].key}: {rejects[0].reason}"

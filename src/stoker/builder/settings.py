@@ -1,4 +1,4 @@
-"""What people type to say what is built, what it stands for, and the presets of other systems' layouts."""
+"""The options of a build, the settings that they stand for, and presets for the layouts of other systems."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ PresetName = Literal["imagenet", "imagenet-nvidia", "dlbs", "tiny-imagenet", "do
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """What a preset means unless other options say otherwise."""
+    """What a preset sets, unless options say otherwise."""
 
     schema: type[Schema]  # builds its schema: called with a label base
     label_base: int = 0  # number of the first class
     resize: str = "off"  # as ``--resize`` has it; ``off`` for none
-    # as ``--encode`` has it; None leaves it to the recipe. Without a resize, a JPEG is not encoded so
+    # as ``--encode`` has it; None leaves it to the recipe. JPEG encoding applies only with a resize
     encode: str | None = None
     filter: Filter | None = None  # as ``--filter`` has it; None leaves it to the recipe
     shard_names: str = "default"  # as ``--shard-names`` has it
@@ -63,7 +63,7 @@ class Preset:
     # whether each line of ``labels.txt`` begins with its number and a colon, as TF-Slim's do
     numbered_labels: bool = False
     imagenet_labels: bool | None = None  # as in `BuildOptions`
-    formats: frozenset[str] = KEPT_FORMATS  # what its readers take, as in `stoker.recipe.Recipe`
+    formats: frozenset[str] = KEPT_FORMATS  # image formats that its readers take, as in `stoker.recipe.Recipe`
 
 
 _IMAGENET = Preset(
@@ -77,7 +77,7 @@ _IMAGENET = Preset(
 )
 
 PRESETS: dict[PresetName | None, Preset] = {
-    # Without a preset: Google's 15 keys, class ids from 0, in shards that are named and numbered as suits any reader
+    # Without a preset: Google's 15 keys, class ids from 0, in shards that are named and numbered for any reader
     None: Preset(ImagenetSchema),
     "imagenet": _IMAGENET,
     "imagenet-nvidia": replace(
@@ -109,10 +109,10 @@ _Text = Instance("a text")
 class BuildOptions(SourceOptions):
     """What is built: the settings of `stoker.build`, and of ``stoker build``, ``plan`` and ``repack`` as options.
 
-    Where a setting is None, it has the value that the preset gives it, or the default.
+    A setting that is None has the value of the preset, or else the default.
 
     Raises:
-        ConfigError: A setting is none of those allowed.
+        ConfigError: The value of a setting is not allowed, or contradicts another setting.
     """
 
     shards: Annotated[
@@ -141,7 +141,7 @@ class BuildOptions(SourceOptions):
     compression: Annotated[
         Compression | None,
         Command("shards", "HOW"),
-        'Of whole shards: ``"none"``, ``"gzip"`` or ``"zlib"``. Default: none.',
+        'Compression of whole shards: ``"none"``, ``"gzip"`` or ``"zlib"``. Default: none.',
     ] = None
     resize: Annotated[
         str | None,
@@ -192,7 +192,7 @@ class BuildOptions(SourceOptions):
         int,
         Range(1, 2**32),
         Command("stored", "N"),
-        "Number of pixels of an image above which it is rejected. Default: 2**27.",
+        "Largest number of pixels of an image; larger ones are rejected. Default: 2**27.",
     ] = MAX_PIXELS
     preset: Annotated[
         PresetName | None,
@@ -209,14 +209,14 @@ class BuildOptions(SourceOptions):
         int | None,
         Range(1, 2**62),
         Command("selection", "N"),
-        "Number of images of train that are taken, a seeded choice. Default: all.",
+        "Number of images of train to use, chosen by the seed. Default: all.",
     ] = None
     split_fraction: Annotated[
         str | None,
         Instance("a text such as 'validation=0.1'"),
         Command("selection", "SPLIT=F"),
         'Moves a seeded part of every class of train to another split: ``"val=0.1"`` or ``"test=0.1"``.',
-        "Of a sequence all labels are read first.",
+        "For a sequence, all labels are read first.",
     ] = None
     crop_objects: Annotated[
         bool,
@@ -226,8 +226,8 @@ class BuildOptions(SourceOptions):
     drop_duplicates: Annotated[
         DropDuplicates | None,
         Command("selection", "HOW"),
-        'Leaves out files of the same bytes but for the first: ``"within"`` each split; ``"across-splits"``, also out '
-        "of train what is in another split. They are listed as rejects. Default: none.",
+        'Leaves out all but the first of equal files: ``"within"`` each split; with ``"across-splits"``, also those of '
+        "train that are in another split. They are listed as rejects. Default: none.",
         "Every image is read once more, before the build.",
     ] = None
     seed: Annotated[
@@ -241,8 +241,8 @@ class BuildOptions(SourceOptions):
         Range(1, 1024),
         Command("running", "N", ("--threads", "--num-workers")),
         "Number of images converted at a time. Default: one per CPU.",
-        "So many threads may read a record of a sequence at the same time, also of one that `stoker.open` has, if it "
-        "is given; by default one, as many objects allow no more.",
+        "If given, this many threads may read records of a sequence at the same time, also of one that `stoker.open` "
+        "has opened. By default only one does, because many objects allow no more.",
     ] = None
     max_rejects: Annotated[
         int,
@@ -253,7 +253,7 @@ class BuildOptions(SourceOptions):
     allow_huge: Annotated[
         bool,
         Command("running", names=("--yes",)),
-        "Whether a dataset is built also if it is huge, or may not fit on the disk.",
+        "Whether to build a dataset that is huge, or may not fit on the disk.",
     ] = False
 
     def __post_init__(self) -> None:
@@ -273,11 +273,11 @@ class BuildOptions(SourceOptions):
         return {name: value for name, value in self.given().items() if name in counting}
 
     def settings(self, source: str | None, name: str | None = None) -> BuildSettings:
-        """Return what the options stand for.
+        """Return the settings that the options stand for.
 
         Args:
             source: Where the images are; None for records of a program.
-            name: Path or URL that a preset that asks for it names the dataset after; None for the source.
+            name: Path or URL that preset tfds names the dataset after; None for the source.
         """
         preset, values = PRESETS[self.preset], self.values()
         if self.imagenet_labels is None:
@@ -354,7 +354,7 @@ def _held_out(text: str) -> tuple[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class BuildSettings:
-    """What options stand for, given a preset and a source."""
+    """The settings that options stand for, given a preset and a source."""
 
     root: str | None  # a source or an existing dataset; None for the records of a program
     options: BuildOptions  # as they are given
@@ -364,8 +364,8 @@ class BuildSettings:
     recipe: Recipe  # what happens to pixels
     schema: Schema  # what a record says
     naming: ShardNaming  # what shards are called
-    shard_bytes: int  # length of shards aimed at where nothing says their number
-    # shards of train and of validation where that leaves each at least `stoker.builder.plan.FULL_SHARD` records
+    shard_bytes: int  # target length of shards whose number is not given
+    # shards of train and of validation, if each then has at least `stoker.builder.plan.FULL_SHARD` records
     preferred_shards: tuple[int, int] | None
     compression: Compression
     threads: int  # items converted at the same time. Never changes the bytes

@@ -1,8 +1,8 @@
 """Builds from sources that are listed, as a whole or in parts, and from records without a length.
 
-Records without a length are read once, and stored in their order, in shards of equally many. How many a shard has
-follows from the first ones. A run that resumes goes through the same records again, and compares what stands for the
-values of each finished shard with what its line in the journal says.
+Records without a length are read once, and stored in their order, in shards of equally many records; the first records
+decide how many. A run that resumes reads the same records again, and compares the digest of the values of each finished
+shard with the digest in the journal.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 
 from stoker.builder.companions import describe_build, rejects_of
 from stoker.builder.convert import ItemConverter
-from stoker.builder.destination import NOT_NOTED, check_destination
+from stoker.builder.destination import MAX_UNLISTED, check_destination
 from stoker.builder.estimate import ExpectedSize, sample_records, sampled, split_of
 from stoker.builder.local import LocalEngine
 from stoker.builder.parts import NO_PART
@@ -59,12 +59,12 @@ def build_tree(
 ) -> BuildReport:
     """Build a dataset from a source that is listed, or resume a build that was interrupted.
 
-    The same settings give the same bytes for any number of threads, in any destination, which `check_destination`
+    The same settings give the same bytes for any number of threads, in any destination that `check_destination`
     accepts, and after any number of interruptions. Only one build at a time can write to a directory; in a store two
-    may, with the same settings. ``announce`` is called with the size that the dataset will have, before anything is
-    written; ``overwrite`` with what is there if that is a finished dataset, or an unfinished build with other settings,
-    which are then removed; it raises to keep it. A build that was interrupted after that is resumed by the same call.
-    Without it they are refused.
+    may, with the same settings. ``announce`` is called with the expected size of the dataset before anything is
+    written. If there is a finished dataset, or an unfinished build with other settings, ``overwrite`` is called with a
+    description of it; it raises to keep it, otherwise it is removed. The same call then resumes an interrupted build.
+    Without ``overwrite``, such destinations are refused.
 
     Raises:
         ConfigError: The settings do not fit the source, or the dataset is huge and ``allow_huge`` is not set.
@@ -114,14 +114,14 @@ def build_part(
 
     The shards of a dataset are divided among the parts, which may run at the same time, one after another, and several
     times, in any number of processes on any machines that see the source and the destination. The dataset is byte for
-    byte that of `build`. A build may go on with another number of parts: complete shards are not built again. `NO_PART`
-    only finishes the dataset. ``announce`` is called by parts that begin before any shard is built.
+    byte that of `build`. A build may continue with another number of parts: complete shards are not built again.
+    `NO_PART` only finishes the dataset. Parts that begin before any shard is built call ``announce``.
 
     Raises:
         ConfigError: As `build_tree`.
         SourceError: As `build_tree`.
-        DestinationError: The destination holds something else, or a build with other settings or without parts; or
-            there is a shard missing, and no part that builds it.
+        DestinationError: The destination holds something else, or a build with other settings or without parts; or a
+            shard is missing, and this is `NO_PART`.
         KeyboardInterrupt: Run again to resume.
     """
     started = time.monotonic()
@@ -151,7 +151,7 @@ def check_part_destination(destination: Location, source: str, part: Part) -> No
     """Refuse a destination in which no part can be built, before the source is looked at.
 
     Raises:
-        DestinationError: As `check_destination`; or no part has begun there, and this is none.
+        DestinationError: As `check_destination`; or no part has begun there, and this is `NO_PART`.
     """
     check_destination(destination, source)
     if part == NO_PART and not is_unfinished(destination) and not (destination / MANIFEST_NAME).lexists():
@@ -181,7 +181,7 @@ class ListedBuild(Task):
         self._rows = self._plan.rows_of_shards() if tree.reader.has_witness else {}
         self.destination = destination
         self.settings = plan_settings(self._plan, settings)
-        self.max_rejects = settings.options.max_rejects + len(listed.dropped)  # these are wanted
+        self.max_rejects = settings.options.max_rejects + len(listed.dropped)  # these are intended
         self.shard_names = self._plan.shard_names
 
     def count_items(self, shards: Collection[str]) -> int:
@@ -189,7 +189,7 @@ class ListedBuild(Task):
         return self._plan.items_of(shards)
 
     def check_size(self, announce: Callable[[ExpectedSize], None] | None) -> None:
-        """Announce the size that the dataset will have, and refuse it if that is huge."""
+        """Announce the expected size of the dataset, and refuse it if it is huge."""
         expected = ExpectedSize.of(self._plan, self._size, self.destination)
         if announce is not None:
             announce(expected)
@@ -197,7 +197,7 @@ class ListedBuild(Task):
             expected.refuse_huge()
 
     def make(self, shards: Collection[str], run: Run) -> None:
-        """Make shards, once those that are there are known to be of the same records."""
+        """Make shards, after checking that existing ones were made of the same records."""
         reader, rows = self._reader, self._rows
         for name, result in run.there.items():
             if reader.has_witness and result.digest != reader.witness(rows[name]()):
@@ -228,7 +228,7 @@ def made_of_others(destination: Location, shard: str, why: str) -> DestinationEr
 
 
 STREAM_NAMES = "{split}-{shard:05}.tfrecord"
-"""Names of shards while nobody knows how many there will be."""
+"""Names of shards whose number is not known in advance."""
 
 
 def build_stream(
@@ -241,7 +241,7 @@ def build_stream(
 ) -> BuildReport:
     """Build a dataset from records without a length, or resume a build that was interrupted.
 
-    The records, of which ``source`` has the first, are gone through once. ``progress`` gets 0 for their unknown number.
+    The records are iterated once; ``source`` has the first ones. ``progress`` gets 0 for their unknown number.
     """
     started = time.monotonic()
     task = StreamBuild(stream, source, _checked(settings), destination)
@@ -250,7 +250,7 @@ def build_stream(
 
 
 def _checked(settings: BuildSettings) -> BuildSettings:
-    """Return the settings with names of shards that do not tell their number."""
+    """Return the settings, with names of shards that do not contain the number of shards."""
     options, unknown = settings.options, "how many records there are is not known before they are read"
     for name, value in ((option("shards"), options.shards), (option("validation_shards"), options.validation_shards)):
         if value is not None:
@@ -275,7 +275,7 @@ def _checked(settings: BuildSettings) -> BuildSettings:
 
 def _split_plan(split: str, lengths: list[int], naming: ShardNaming) -> SplitPlan:
     bounds = np.cumsum([0, *lengths])
-    rows = np.broadcast_to(np.int64(0), int(bounds[-1]))  # none has a class in the table
+    rows = np.broadcast_to(np.int64(0), int(bounds[-1]))  # the table has no class for any
     names = tuple(naming.name(split, shard, len(lengths)) for shard in range(len(lengths)))
     return SplitPlan(split, rows, bounds, names, 0)
 
@@ -307,7 +307,7 @@ class StreamBuild(Task):
         return plan_settings(self._plan, self._build_settings)
 
     def make(self, shards: Collection[str], run: Run) -> None:  # noqa: ARG002 - names are not known yet
-        """Make every shard that is not there yet; compare those that are with the records."""
+        """Make the missing shards; compare the existing ones with the records."""
 
         def add_digest(result: ShardResult) -> None:
             run.committed(replace(result, digest=self._digests[result.file.name]))
@@ -323,7 +323,7 @@ class StreamBuild(Task):
         return describe_build(self._plan, self._build_settings, results, self.destination)
 
     def _plan_shards(self) -> None:
-        """Take the shards that were made, or compared, for the plan."""
+        """Make the plan of the shards that were made or compared."""
         self._stream.shard_digests += self._digests.values()
         splits = [_split_plan(split, lengths, self._naming) for split, lengths in self._lengths.items() if lengths]
         if splits:
@@ -332,7 +332,7 @@ class StreamBuild(Task):
         self.shard_names = self._plan.shard_names
 
     def _jobs(self, run: Run) -> Iterator[ShardJob]:
-        """Yield the shards that are not there, in order; each is to be made before the next one is asked for."""
+        """Yield the missing shards, in order; each must be made before the next one is requested."""
         left = dict(run.there)
         for split, name, items in self._shards():
             result = left.pop(name, None)
@@ -347,7 +347,7 @@ class StreamBuild(Task):
             raise made_of_others(self.destination, next(iter(left)), "there are no records for it any more")
 
     def _shards(self) -> Iterator[tuple[str, str, Iterator[Item]]]:
-        """Yield split, name and items of each shard; the items are to be taken before the next one is asked for."""
+        """Yield split, name and items of each shard; the items must be taken before the next shard is requested."""
         for split in self._stream.names:
             records = self._stream.records(split)
             for shard in count():
@@ -362,7 +362,7 @@ class StreamBuild(Task):
                 yield split, name, self._items_of(split, name, chain([first], islice(records, self._length - 1)))
 
     def _items_of(self, split: str, name: str, records: Iterable[tuple[int, Any]]) -> Iterator[Item]:
-        """Yield the items of one shard, and take note of their number and of what stands for all of their values."""
+        """Yield the items of one shard, and record their number and the digest of all of their values."""
         digest, number = hashlib.sha256(), 0
         for record in records:
             item, values = self._stream.item(*record)
@@ -373,9 +373,9 @@ class StreamBuild(Task):
         self._lengths[split].append(number)
 
     def _remove_beyond(self) -> None:
-        """Remove shards that a killed run made of records that are gone, and that no journal lists."""
+        """Remove shards that a killed run made of records that are gone now, and that no journal lists."""
         for split, lengths in self._lengths.items():
-            for shard in range(len(lengths), len(lengths) + NOT_NOTED):
+            for shard in range(len(lengths), len(lengths) + MAX_UNLISTED):
                 name = self._naming.name(split, shard, 0)
                 (self.destination / name).unlink(missing_ok=True)
                 (self.destination / new_index_name(name)).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""The one way to write a dataset: a journal, the shards, what describes them, and the manifest last.
+"""The one way to write a dataset: a journal, the shards, the files that describe them, and the manifest last.
 
 ::
 
@@ -6,8 +6,8 @@
              (journal)    (temporary name, fsync, rename, line     (labels,     (manifest)   (journal gone)
                            of the journal)                          rejects)
 
-Whatever stops it leaves a dataset that has begun: the next call with equal settings goes on, and one with others is
-refused or overwrites it. What differs between builds, parts of builds, records without a length and merges is a `Task`.
+An interrupted call leaves an unfinished dataset. The next call with equal settings resumes it; a call with others is
+refused or overwrites it. Builds, parts of builds, records without a length and merges are each a `Task`.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ class Task(ABC):
 
     destination: Location
     settings: dict[str, Any]  # everything that decides its bytes, as the journal has it
-    shard_names: Sequence[str] = ()  # of all shards, in order; of records without a length once all are made
-    max_rejects: int | None = None  # number of rejects above which the manifest is withheld; None for any
+    shard_names: Sequence[str] = ()  # of all shards, in order; for records without a length, known at the end
+    max_rejects: int | None = None  # number of rejects above which the manifest is withheld; None: no limit
 
     def settings_when_finished(self) -> dict[str, Any]:
-        """Return the settings that its manifest has, as far as only its records tell them."""
+        """Return the settings as its manifest has them; to find them out, all records may have to be read."""
         return self.settings
 
-    def count_items(self, shards: Collection[str]) -> int:  # noqa: ARG002 - nobody knows
-        """Return how many items some shards have together; 0 if nobody knows."""
+    def count_items(self, shards: Collection[str]) -> int:  # noqa: ARG002 - it is not known
+        """Return how many items some shards have together; 0 if it is not known."""
         return 0
 
     @abstractmethod
@@ -54,23 +54,23 @@ class Task(ABC):
         """Make shards.
 
         Args:
-            shards: Which; nothing where names are not known yet.
-            run: Has the shards of earlier runs. To be told of all items, those of earlier runs first, and once of each
-                shard that is complete, from one thread at a time.
+            shards: Names of the shards to make; empty if names are not known yet.
+            run: Has the shards of earlier runs. It must be told of all items, those of earlier runs first, and once of
+                each complete shard, from one thread at a time.
 
         Raises:
-            DestinationError: Those that are there were made of something else.
+            DestinationError: Existing shards were made of something else.
             OSError: The source or the destination failed. What is committed stays; the rest is removed.
             KeyboardInterrupt: The same.
         """
 
     @abstractmethod
     def describe(self, results: Sequence[ShardResult]) -> Manifest:
-        """Write the files beside the shards, given all of these in order; return the manifest, which comes last."""
+        """Write the files beside the shards, given all shards in order; return the manifest, which is written last."""
 
 
 class Run(Tally):
-    """A run of a task: what earlier runs have finished, by name, and what notes each shard that is complete."""
+    """A run of a task: shards that earlier runs have finished, by name, and a function to record a complete shard."""
 
     def __init__(
         self,
@@ -95,16 +95,16 @@ class Written:
     # ``written``; ``complete``: it was finished before, nothing was touched; ``withheld``: everything is there except
     # the manifest; ``part``: shards of other parts are missing
     outcome: Literal["written", "complete", "withheld", "part"]
-    manifest: Manifest | None  # of the dataset; None of a ``part``
-    results: tuple[ShardResult, ...] = ()  # the shards that are there, in order; nothing if ``complete``
-    resumed: frozenset[str] = frozenset()  # names of those that earlier runs had finished
+    manifest: Manifest | None  # of the dataset; None for a ``part``
+    results: tuple[ShardResult, ...] = ()  # the existing shards, in order; empty if ``complete``
+    resumed: frozenset[str] = frozenset()  # names of the shards that earlier runs had finished
     items: int = 0  # items converted by this run
-    size_bytes: int = 0  # their source bytes
-    missing: int = 0  # number of shards that are not there
+    size_bytes: int = 0  # source bytes of these items
+    missing: int = 0  # number of missing shards
 
     @classmethod
     def before(cls, manifest: Manifest) -> Written:
-        """Return what a call did that found the dataset finished."""
+        """Return the result of a call that found the dataset finished."""
         shards = (shard.name for split in manifest.splits.values() for shard in split.shards)
         return cls("complete", manifest, resumed=frozenset(shards))
 
@@ -120,9 +120,9 @@ def write(
 ) -> Written:
     """Write a dataset, or resume one that was interrupted.
 
-    With a part, its shards are made, while other processes make those of other parts; `NO_PART` makes none, and must
-    find all. ``source`` must not lie in a destination that is overwritten. ``announce`` is called before anything of a
-    new dataset is written, and raises to keep it from that; ``overwrite`` as `build_tree` calls it.
+    With a part, only its shards are made, while other processes make those of other parts; `NO_PART` makes none, and
+    needs all to be there. ``source`` must not lie in a destination that is overwritten. ``announce`` is called before
+    anything of a new dataset is written, and may raise to prevent that; `build_tree` explains ``overwrite``.
 
     Raises:
         DestinationError: The destination holds something else, or another process is writing to it; or a shard is
@@ -137,7 +137,7 @@ def write(
     if replaced is not None or not (_has_settings(destination) if in_parts else is_unfinished(destination)):
         finished = None if replaced is not None else finished_dataset(destination, task.settings_when_finished)
         if finished is not None and not in_parts:
-            if not destination.is_local:  # a second run of the same may have been killed after the first
+            if not destination.is_local:  # a second run of the build may have been killed since
                 destination.remove_temporaries()
             return Written.before(finished)
         if finished is None:
@@ -150,7 +150,7 @@ def write(
                 remove_dataset(destination, journal, task.settings)
             return _finished_or_begun(task, journal, in_parts=in_parts) or _write(task, journal, part, progress)
     except FileNotFoundError:
-        # Another part has finished the dataset while this one wrote what was there already.
+        # Another part has finished the dataset, and removed the journal, while this one wrote.
         finished = finished_dataset(destination, task.settings_when_finished) if in_parts else None
         if finished is None:
             raise
@@ -158,7 +158,7 @@ def write(
 
 
 def _has_settings(destination: Location) -> bool:
-    """Return whether a part has begun, and not only listed the source."""
+    """Return whether a part has begun to build, and not only listed the source."""
     try:
         read_journal_head(destination)
     except FileNotFoundError:
@@ -172,8 +172,8 @@ def _left_resumable(journal: Journal, destination: Location) -> Iterator[None]:
         yield
     except (OSError, MemoryError, KeyboardInterrupt) as error:
         if journal.has_lock:
-            # An interrupt may come between making a file and noting it. Where nothing can be written, nothing can be
-            # removed either; the next run does.
+            # An interrupt may come between making a file and noting it. If nothing can be written, removing fails too;
+            # the next run does it.
             with contextlib.suppress(OSError):
                 destination.remove_temporaries()
         if isinstance(error, OSError) and not isinstance(error, StorageError) and error.filename is None:
@@ -183,8 +183,8 @@ def _left_resumable(journal: Journal, destination: Location) -> Iterator[None]:
 
 
 def _finished_or_begun(task: Task, journal: Journal, *, in_parts: bool) -> Written | None:
-    """Resume the journal, or begin it; say so if the dataset is finished by now."""
-    # By a run that ended since we looked, or died just before it could remove its journal.
+    """Resume the journal, or begin it, and return None; return a result if the dataset is finished by now."""
+    # Another run may have ended since we looked, or died just before it could remove its journal.
     finished = finished_dataset(task.destination, task.settings_when_finished)
     if finished is None:
         resume(journal, task.destination, task.settings, in_parts=in_parts)
@@ -206,7 +206,7 @@ def _cleaned(task: Task, journal: Journal, written: Written) -> Written:
 
 
 def _write(task: Task, journal: Journal, part: Part | None, progress: Progress | None) -> Written:
-    """Make what is missing; then publish the dataset, if no shard of any part is missing."""
+    """Make the missing shards; then publish the dataset, unless shards of other parts are missing."""
     destination = task.destination
     own = frozenset(name for shard, name in enumerate(task.shard_names) if part is None or part.has(shard))
     if part is not None:

@@ -102,7 +102,7 @@ class Loader:
         decode: ``"exact"`` or ``"fast"``. Exact pixels are those of libjpeg's accurate decode, resized as Pillow does
             it, with no difference. Fast decodes a JPEG at a half, a quarter or an eighth of its size if the crop is
             resized to no more than that, with coarser weights (docs/explanation/performance.md says how close). Both
-            give the same pixels in every run.
+            give the same pixels in any run.
         threads: Number of decoding threads. Default: one per CPU of this rank. The CPUs that this process may use are
             divided by the ranks on its node, unless the launcher has bound each rank to CPUs of its own; see
             docs/reference/settings.md.

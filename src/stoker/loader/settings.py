@@ -106,8 +106,8 @@ class LoaderSettings(Settings):
         DecodeMode,
         '``"exact"`` or ``"fast"``.',
         "Exact pixels are those of libjpeg's accurate decode, resized as Pillow does it, with no difference. Fast "
-        "decodes a JPEG at a half, a quarter or an eighth of its size if the crop is resized to no more than that, with "
-        "coarser weights (docs/explanation/performance.md says how close). Both give the same pixels in every run.",
+        "decodes a JPEG at a half, a quarter or an eighth of its size if the crop is resized to no more than that, "
+        "with coarser weights (docs/explanation/performance.md says how close). Both give the same pixels in any run.",
     ] = "exact"
     threads: Annotated[
         int | None,

@@ -8,8 +8,8 @@ With up to four million records it reads the indexes too, on all CPUs; with more
 of its shard. See `docs/reference/format.md`.
 
 In a store, the position of every sample must be known before anything is read. So opening a dataset fetches the
-indexes, many at a time, and saves them in the user's cache (`stoker.format.index`) for the next opening. A shard without
-an index is read through once, and its new index is saved there, too.
+indexes, many at a time, and saves them in the user's cache (`stoker.format.index`) for the next opening. A shard
+without an index is read through once, and its new index is saved there, too.
 """
 
 from __future__ import annotations
