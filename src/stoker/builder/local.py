@@ -209,7 +209,7 @@ class LocalEngine:
         self._committed(result)
 
     def _close(self, *, wait: bool) -> None:
-        """End the threads; remove what is not committed. Waits for at most one commit; with ``wait``, for one item, too."""
+        """End the threads; remove what is not committed. Waits for at most one commit, and with ``wait`` an item."""
         self._stop.set()
         if self._loading is not None:
             self._loading.close()

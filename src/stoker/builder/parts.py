@@ -232,7 +232,7 @@ class _Lister:
 
     @contextmanager
     def signs_of_life(self) -> Iterator[None]:
-        """Rewrite the file while the ``with`` block runs, then remove it, so that after a failure another part lists."""
+        """Rewrite the file during the ``with`` block, then remove it, so that another part lists after a failure."""
         ended = threading.Event()
 
         def rewrite() -> None:

@@ -1,6 +1,6 @@
-"""Where bytes lie: paths of this machine, and objects in buckets and HDFS, behind one class, `Location`.
+"""Files of this machine, and objects in buckets and HDFS, behind one class, `Location`.
 
-Code above this package does not know which client speaks to which store, nor whether a location is in one.
+Code above this package does not know which client speaks to which store, or whether a location is in a store.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a store of objects can do: the interface that each client is adapted to."""
+"""The interface that each client of a store is adapted to."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     Data = bytes | memoryview | mmap.mmap
-    """Bytes to be written; never copied where the client can do without."""
+    """Bytes to be written; not copied unless the client must."""
 
 
 class StoreSettings(TypedDict, total=False):
-    """How a store is reached, where the environment does not say so; the second part says which stores take it."""
+    """How to reach a store, instead of what the environment says; each annotation lists the schemes that take it."""
 
     endpoint: Annotated[str, "s3 gs az abfs abfss hf"]
     region: Annotated[str, "s3"]
@@ -42,27 +42,27 @@ class Entry:
 
     key: str  # its name in its store, parts divided by slashes, none in front
     size_bytes: int
-    etag: str | None = None  # what the store says its content is known by; None where it says nothing
+    etag: str | None = None  # identifies its content, as the store says; None if it says nothing
 
 
 @dataclass(frozen=True, slots=True)
 class Children:
     """What lies directly below a prefix."""
 
-    folders: tuple[str, ...]  # keys of what has something below it, without a slash at the end
+    folders: tuple[str, ...]  # keys that have something below them, without a slash at the end
     files: tuple[Entry, ...]  # the objects
 
 
 @dataclass(frozen=True, slots=True)
 class Blob:
-    """The bytes of a whole object, and what the store says its content is known by."""
+    """The bytes of a whole object, and its etag."""
 
     data: bytes
     etag: str | None = None
 
 
 class StoreError(Exception):
-    """A request failed. Seen by `stoker.storage.retrying.RetryingStore` only, which makes an ``OSError`` of it."""
+    """A request failed. Only `stoker.storage.retrying.RetryingStore` sees it, and raises an ``OSError`` instead."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class StoreError(Exception):
         super().__init__(problem)
         self.retry = retry  # whether the same request may succeed later
         self.busy = busy  # whether the store asks for fewer requests
-        self.answered = answered  # whether the store was there to say so
+        self.answered = answered  # whether the store itself answered
         self.advice = advice  # what to do once the request is given up
         self.wait_seconds = wait_seconds  # how long the store asks to wait before the next request
 
@@ -99,13 +99,13 @@ def refuse_longer(size_bytes: int, limit: int | None) -> None:
 
 
 class Backend(ABC):
-    """One request each, tried once. Safe in any thread, not across a fork.
+    """Requests to a store, each tried once. Safe from any thread, but not across a fork.
 
-    Every method raises ``FileNotFoundError`` where there is no such object, ``PermissionError`` where the store
-    refuses, and `StoreError` for everything else.
+    Every method raises ``FileNotFoundError`` if there is no such object, ``PermissionError`` if the store refuses, and
+    `StoreError` for everything else.
     """
 
-    has_listings = True  # whether it tells what lies below a prefix; otherwise it is only read from, by known names
+    has_listings = True  # whether it lists what lies below a prefix; otherwise objects can only be read, by known names
 
     def __init__(self, name: str, settings: StoreSettings) -> None:  # noqa: ARG002 - some take none
         self.name = name  # scheme and bucket, such as ``s3://photos``
@@ -114,7 +114,7 @@ class Backend(ABC):
     def entries(self, prefix: str, after: str | None) -> Iterator[Entry]:
         """Yield every object below ``prefix``, at any depth, in an order that stays the same.
 
-        If ``after`` is given, those that come before it are left out; it itself may come again.
+        If ``after`` is given, objects before it are left out; it itself may come again.
         """
 
     def children(self, prefix: str) -> Children:
@@ -147,16 +147,16 @@ class Backend(ABC):
 
     @abstractmethod
     def put(self, key: str, data: Data) -> str | None:
-        """Write an object, whole or not at all, in place of any there is; return its etag."""
+        """Write or replace an object, whole or not at all; return its etag."""
 
     @abstractmethod
     def create(self, key: str, data: Data) -> None:
-        """Write an object that is not there; ``FileExistsError`` if it is."""
+        """Write a new object; ``FileExistsError`` if it exists."""
 
     @abstractmethod
     def delete(self, key: str) -> None:
         """Delete an object; one that is not there is not an error."""
 
     def delete_folder(self, prefix: str) -> bool:  # noqa: ARG002 - most have none
-        """Delete a folder with everything below it at once, and return true; false where there are no folders."""
+        """Delete a folder with everything below it at once, and return true; false if the store has no folders."""
         return False

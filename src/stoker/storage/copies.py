@@ -1,4 +1,4 @@
-"""Bytes of objects on this machine: scratch files, unfinished objects, copies, and reading ahead."""
+"""Bytes of objects on this machine: scratch files, unfinished objects, local copies, and reading ahead."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from stoker.storage.retrying import RetryingStore
 
 _CHUNK_BYTES = 2**22
-_AT_ONCE = 4  # of each copy; there is one for each thread that works
+_AT_ONCE = 4  # requests of each copy; each working thread may have a copy
 
 
 def scratch_file(why: str) -> IO[bytes]:
-    """Return an empty file without a name in the folder for temporary files (``$TMPDIR``), not buffered.
+    """Return an empty, unbuffered file without a name in the folder for temporary files (``$TMPDIR``).
 
-    ``why`` says what it is for, in messages: a clause that speaks of the folder as *there*.
+    ``why`` says in messages what it is for: a clause that calls the folder *there*.
 
     Raises:
         ConfigError: There is no such folder.
@@ -38,7 +38,7 @@ def scratch_file(why: str) -> IO[bytes]:
     """
     try:
         folder = tempfile.gettempdir()
-    except FileNotFoundError as error:  # so says Python where every one that it knows is full
+    except FileNotFoundError as error:  # Python raises this if all the folders that it knows are full
         message = f"{why}, in a folder for temporary files, and there is none: {error.strerror}"
         raise ConfigError(f"{message}; set TMPDIR to a folder with space") from error
     try:
@@ -48,7 +48,7 @@ def scratch_file(why: str) -> IO[bytes]:
 
 
 def append_to_scratch(file: IO[bytes], data: bytes, why: str) -> None:
-    """Write all of some bytes at the end of such a file."""
+    """Append bytes to a scratch file."""
     left = memoryview(data)
     try:
         while left:
@@ -58,7 +58,7 @@ def append_to_scratch(file: IO[bytes], data: bytes, why: str) -> None:
 
 
 def reserve_scratch(file: IO[bytes], size_bytes: int, why: str) -> None:
-    """Make such a file, which is empty, so long, with space for every byte: it may be mapped and written to."""
+    """Extend an empty scratch file to a length, with space for every byte, so that it can be mapped and written."""
     try:
         os.posix_fallocate(file.fileno(), 0, size_bytes)
     except OSError as error:
@@ -66,13 +66,13 @@ def reserve_scratch(file: IO[bytes], size_bytes: int, why: str) -> None:
 
 
 def no_space(error: OSError, why: str) -> OSError:
-    """Return an error of writing to such a file as one that names the folder and says what to do."""
+    """Return an error of writing to a scratch file that names the folder and says what to do."""
     advice = f"{why}; set TMPDIR to a folder with more space"
     return OSError(error.errno, f"{error.strerror}; {advice}", tempfile.gettempdir())
 
 
 def is_scratch_full(error: OSError) -> bool:
-    """Return whether an error is that of the folder for temporary files, and of nothing that was to be read."""
+    """Return whether an error is about the folder for temporary files, and not about a file that is read."""
     try:
         return bool(error.filename == tempfile.gettempdir())
     except FileNotFoundError:  # there is no such folder, so the error is about something else
@@ -80,10 +80,10 @@ def is_scratch_full(error: OSError) -> bool:
 
 
 class StoreStaging:
-    """A scratch file without a name, so that nothing is left of it when the process is killed.
+    """An unfinished object in a scratch file without a name, so that nothing is left if the process is killed.
 
-    It lies where Python puts temporary files (``$TMPDIR``) and takes the bytes of one file. Publishing sends it to the
-    store, which gives an object its name when all of it has come. See `stoker.storage.files.LocalStaging`.
+    The file lies where Python puts temporary files (``$TMPDIR``), and takes the bytes of one object. Publishing sends
+    it to the store, where an object has its name only when it is complete. See `stoker.storage.files.LocalStaging`.
     """
 
     def __init__(self, store: RetryingStore, folder: str, name: str) -> None:
@@ -124,19 +124,19 @@ def _content(file: IO[bytes]) -> Data:
 
 
 def message_about(error: StokerError, read_from: Path, path: str) -> str:
-    """Return the message of an error, with the name of ``path`` in place of that of the local copy of its bytes."""
+    """Return the message of an error, with ``path`` in place of the name of its local copy."""
     return str(error).replace(str(read_from), path)
 
 
 def error_about(error: StokerError, read_from: Path, path: str) -> StokerError:
-    """Return the error that names ``path`` in place of the local copy of its bytes."""
+    """Return the same error about ``path`` in place of its local copy."""
     what = message_about(error, read_from, path)
     return type(error)(what, path=path, record=error.record, offset=error.offset, source=error.source)
 
 
 @contextmanager
 def store_copy(store: RetryingStore, key: str) -> Iterator[LocalCopy]:
-    """Give the bytes of an object as a file of this machine; see `stoker.storage.Location.local_copy`."""
+    """Give an object as a file of this machine; see `stoker.storage.Location.local_copy`."""
     size = store.size(key)
     with scratch_file(_why(f"{store.name}/{key}")) as file:
         os.ftruncate(file.fileno(), size)  # a hole takes no space
@@ -144,19 +144,19 @@ def store_copy(store: RetryingStore, key: str) -> Iterator[LocalCopy]:
 
 
 class LocalCopy:
-    """A file of this machine, which needs no copy."""
+    """A file of this machine, of which no copy is needed."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def fetch(self, end: int | None = None) -> None:
-        """See that the bytes below ``end`` are there, or all of them."""
+        """Make sure that the bytes below ``end``, or all bytes, are there."""
 
 
 class StoreCopy(LocalCopy):
-    """An object in a store, copied from its beginning as far as is asked for. For one thread at a time.
+    """An object in a store, copied from its beginning as far as requested. For one thread at a time.
 
-    ``file`` is open for its bytes, and as long as it.
+    ``file`` is a descriptor of a file of the same length, for the bytes.
     """
 
     def __init__(self, store: RetryingStore, key: str, size_bytes: int, file: int) -> None:
@@ -169,7 +169,7 @@ class StoreCopy(LocalCopy):
         self._end = 0
 
     def fetch(self, end: int | None = None) -> None:
-        """See that the bytes below ``end`` are there, or all of them; several requests at a time."""
+        """Make sure that the bytes below ``end``, or all bytes, are there; makes several requests at a time."""
         until = self._size if end is None else min(end, self._size)
         starts = range(self._end, until, _CHUNK_BYTES)
         if len(starts) == 1:
@@ -195,7 +195,7 @@ def _why(source: str) -> str:
 
 
 class SeekableBytes(io.RawIOBase):
-    """So many bytes, which a subclass gets from any position on. For one thread at a time."""
+    """A file of a known length, whose bytes a subclass reads from any position. For one thread at a time."""
 
     def __init__(self, size_bytes: int) -> None:
         super().__init__()
@@ -223,10 +223,10 @@ class SeekableBytes(io.RawIOBase):
 
 
 class ObjectReader(SeekableBytes):
-    """Reads an object.
+    """Reads an object as a file.
 
-    Reading on from where the last chunk ended, or not far from there, fetches the next one ahead, so that walking
-    through a long object costs its bytes and not its requests. Takes at most three chunks of memory.
+    A read at the end of the last chunk, or shortly after it, fetches the next chunk ahead, so that reading a long
+    object in order does not wait for each request. Takes at most three chunks of memory.
     """
 
     def __init__(self, store: RetryingStore, key: str) -> None:
@@ -257,9 +257,9 @@ class ObjectReader(SeekableBytes):
         super().close()
 
     def _fetch(self) -> None:
-        """Get the chunk in which the next read begins, and fetch the one after it ahead while reads are consecutive."""
+        """Get the chunk in which the next read begins; if reads are consecutive, fetch the following one ahead."""
         end = self._start + len(self._chunk)
-        follows = 0 < end <= self._at < end + _CHUNK_BYTES  # a walk through a tar leaves some out
+        follows = 0 < end <= self._at < end + _CHUNK_BYTES  # reading a tar skips some bytes
         ahead, self._ahead = self._ahead, None
         if ahead is not None and ahead[0] <= self._at < ahead[0] + _CHUNK_BYTES:
             self._start, data = ahead[0], ahead[1].result()

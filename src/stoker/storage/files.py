@@ -1,4 +1,4 @@
-"""Files of this machine: read within bounds, and written so that no crash and no power cut leaves half of one."""
+"""Files of this machine: read within bounds, and written so that no crash and no power cut leaves half a file."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from stoker.storage.backend import Data
 
 TEMPORARY_MARK = ".tmp-"
-"""What the name of every unfinished file contains, followed by something unique."""
+"""The name of every unfinished file contains this, followed by something unique."""
 
 _READ_BYTES = 2**20
 _DIRECT_BYTES = 2**22  # of one write past the page cache: a multiple of the blocks of any disk
-_MOST_HOLE_BYTES = 2**25  # of a file that are believed to be zeros without having been written
+_MOST_HOLE_BYTES = 2**25  # the most bytes of a file that may be a hole: zeros that were never written
 _UNFINISHED = ".stoker-unfinished"  # ends the hidden name of a folder that is not complete; see `folder_at_once`
 _OF_THE_NAME = frozenset(
     {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.EINVAL}
@@ -42,9 +42,9 @@ def temporary_name(name: str) -> str:
 
 @contextmanager
 def attach_filename(path: object) -> Iterator[None]:
-    """Give errors of the system the name of a file, where the call that failed knew a descriptor or a temporary name.
+    """Give errors of the system the name of a file, if the failed call only knew a descriptor or a temporary name.
 
-    Opening a file that cannot be opened names it; reading, writing and closing do not.
+    Errors of opening a file name it; those of reading, writing and closing do not.
     """
     try:
         yield
@@ -57,15 +57,15 @@ def attach_filename(path: object) -> Iterator[None]:
 
 @contextmanager
 def open_regular(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Open a file of this machine for reading; errors of the system have its name as long as it is open."""
+    """Open a file of this machine for reading; errors of the system have its name while it is open."""
     with attach_filename(path), os.fdopen(regular_descriptor(path), "rb") as file:
         yield file
 
 
 def regular_descriptor(path: str | bytes | os.PathLike[str]) -> int:
-    """Return the descriptor of a file of this machine that is open for reading, for the caller to close.
+    """Open a file of this machine for reading; return its descriptor, which the caller closes.
 
-    A named pipe is not waited for, and a device not read.
+    A named pipe is not waited for, and a device is not read.
     """
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
@@ -109,7 +109,7 @@ def read_at_most(path: str | os.PathLike[str], limit: int) -> bytes:
 
 
 def refuse_hole(file: int, start: int, length: int) -> None:
-    """Refuse (``EINVAL``) a stretch of a file of which much was never written: it reads as zeros.
+    """Refuse (``EINVAL``) a range of a file if much of it was never written and reads as zeros.
 
     The position of the file is 0 afterwards.
     """
@@ -117,7 +117,7 @@ def refuse_hole(file: int, start: int, length: int) -> None:
         return
     end = min(start + length, os.fstat(file).st_size)
     at, missing = start, 0
-    with suppress(OSError):  # a file system that cannot say what is a hole; and behind the last data there are none
+    with suppress(OSError):  # from a file system that does not know holes, and after the last data
         while at < end and missing <= _MOST_HOLE_BYTES:
             hole = min(os.lseek(file, at, os.SEEK_HOLE), end)
             missing += end - hole  # unless data follow
@@ -134,7 +134,7 @@ def too_large(path: object, limit: int) -> OSError:
 
 
 def is_path_error(error: OSError) -> bool:
-    """Return whether what has a name cannot be looked at. Any other error is one of a file system that fails."""
+    """Return whether an error is about a path itself. Any other error means that the file system fails."""
     return error.errno in _OF_THE_NAME
 
 
@@ -162,7 +162,7 @@ def write_file(path: Path, data: Data) -> None:
 
 
 def create_file(path: Path, data: Data) -> bool:
-    """Write a file that is not there yet, and return whether it was not; of several writers one succeeds."""
+    """Write a file unless it exists; return whether it was written. Of several writers, one succeeds."""
     with _written(path, data) as temporary:
         try:
             path.hardlink_to(temporary)
@@ -200,7 +200,7 @@ def check_directory(directory: Path) -> None:
 def make_directory(directory: Path, within: Path | None = None) -> None:
     """Make a directory, and those above it that are missing; their names are on the disk when this returns.
 
-    ``within``, such as a dataset's with all that was in it, is not created again if it is gone.
+    If the directory ``within``, such as that of a dataset, is gone, it is not created again.
     """
     if not directory.is_dir():
         if directory == within:
@@ -223,7 +223,7 @@ def sync_directory(directory: Path) -> None:
 def lock_alone(descriptor: int, path: Path) -> bool:
     """Lock an open file or folder for this process alone; return whether ``path`` still names it.
 
-    Another process may have removed or renamed it between our opening it and our locking it.
+    Another process may have removed or renamed it after it was opened and before it was locked.
 
     Raises:
         BlockingIOError: Another process has the lock.
@@ -239,9 +239,9 @@ def lock_alone(descriptor: int, path: Path) -> bool:
 def folder_at_once(directory: Path) -> Iterator[Path]:
     """Give a folder to write in; one rename makes it ``directory`` when the ``with`` block ends without an error.
 
-    A process may be killed at any time: every program that reads the directory finds all of it or nothing. The folder
-    lies beside it under a hidden name, and is locked; the next call empties one that a killed process has left. An
-    empty directory is removed at the start: one that cannot be replaced is refused before anything is written.
+    The process may be killed at any time: programs that read the directory find all of it or nothing. The folder lies
+    beside it under a hidden name, and is locked; the next call empties a folder that a killed process has left. An
+    empty directory is removed at the start, so that one that cannot be replaced is refused before anything is written.
 
     Raises:
         DestinationError: The directory is a file, holds something, cannot be replaced, or another process writes it.
@@ -303,7 +303,7 @@ def _replace_empty(directory: Path, folder: Path) -> None:
 
 @contextmanager
 def _refusing_to_replace(directory: Path) -> Iterator[None]:
-    """Say what to do where an empty directory is a mount point, or may be written and not removed."""
+    """Say what to do if an empty directory is a mount point, or may be written but not removed."""
     try:
         yield
     except OSError as error:
@@ -345,8 +345,8 @@ class LocalStaging:
         """Bring the file to the disk under its final name; nothing is left of an attempt that fails.
 
         Args:
-            companion: A small file that is there before it, such as its index: its name, relative to the folder in
-                which the file was begun, and its content.
+            companion: A small file to publish before it, such as its index: its name, relative to the folder in which
+                the file was begun, and its content.
         """
         assert self._file is not None, "the file is already published or discarded"
         with attach_filename(self._path):
@@ -376,22 +376,22 @@ class LocalStaging:
 
 
 class _DirectAppending:
-    """Appends to a file past the page cache, where its file system can do that; small files go through it.
+    """Appends to a file past the page cache, if its file system can do that; small files go through the cache.
 
-    To copy what goes to the disk anyway into the page cache first takes most of the time of a build that keeps the
-    bytes, and pushes out what others read. Whoever opened the file closes it.
+    Copying the data into the page cache takes most of the time of a build that keeps the bytes of images, and evicts
+    what other programs read. The caller closes the file.
     """
 
     def __init__(self, file: int) -> None:
         self._file = file
         memory = np.empty(_DIRECT_BYTES + mmap.PAGESIZE, np.uint8)
-        begin = -memory.ctypes.data % mmap.PAGESIZE  # as disks want it
+        begin = -memory.ctypes.data % mmap.PAGESIZE  # direct writes need aligned memory
         self._buffer = memory[begin : begin + _DIRECT_BYTES]
         self._held = 0
         self._is_direct: bool | None = None  # None: not tried yet
 
     def write(self, parts: Sequence[Data]) -> None:
-        """Append bytes; those of less than a whole write are held back."""
+        """Append bytes; what is less than a whole write waits in the buffer."""
         if self._is_direct is False:
             write_all(self._file, parts)
             return
@@ -421,7 +421,7 @@ class _DirectAppending:
             except OSError as error:
                 if error.errno != errno.EINVAL:
                     raise
-        if written < _DIRECT_BYTES:  # a file system that wants other lengths or offsets, or has cut the write short
+        if written < _DIRECT_BYTES:  # the file system needs other lengths or offsets, or cut the write short
             self._is_direct = False
             self._set_direct(wanted=False)
             write_all(self._file, [self._buffer[written:].data])
@@ -438,7 +438,7 @@ class _DirectAppending:
 
 
 def write_all(file: int, parts: Sequence[Data]) -> None:
-    """Append all of some bytes to an open file."""
+    """Append all bytes of some parts to an open file."""
     written = os.writev(file, parts)
     if written == sum(map(len, parts)):
         return

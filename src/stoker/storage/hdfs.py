@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _WRITE_BYTES = 2**22
-_KEPT_READERS = 64
-# Enough to find the active one of some namenodes. Left to itself, the client tries a namenode that is gone for minutes,
-# and nothing could stop it; see `stoker.storage.retrying` for the layer that waits.
+_CACHED_READERS = 64
+# Enough attempts to find the active namenode. By default, the client tries a namenode that is gone for minutes, and
+# cannot be stopped; `stoker.storage.retrying` is the layer that waits.
 _NEARLY_ONCE = {
     "dfs.client.failover.max.attempts": "3",
     "dfs.client.failover.sleep.base.millis": "100",
@@ -52,9 +52,9 @@ class HdfsBackend(Backend):
         self._lock = threading.Lock()
 
     def entries(self, prefix: str, after: str | None) -> Iterator[Entry]:
-        """Yield every file below ``prefix`` in the order of the keys, from after ``after`` on.
+        """Yield every file below ``prefix`` after ``after``, in the order of the keys.
 
-        Takes the memory of one directory on each level. The client's own walk has no order that could be resumed.
+        Takes the memory of one directory on each level. The client's own walk has no order in which it could resume.
         """
         pending: list[tuple[str, Entry | None]] = [(f"{prefix}/", None)]
         while pending:
@@ -118,12 +118,12 @@ class HdfsBackend(Backend):
         with self._lock:
             self._readers[key] = reader
             self._readers.move_to_end(key)
-            while len(self._readers) > _KEPT_READERS:
+            while len(self._readers) > _CACHED_READERS:
                 self._readers.popitem(last=False)
         return data
 
     def put(self, key: str, data: Data) -> str | None:
-        """Write a file under a temporary name, then rename it in place of any there is."""
+        """Write a file under a temporary name, then rename it, which replaces an existing file."""
         self._forget(key)
         self._write(key, data, overwrite=True)
         return None
@@ -162,13 +162,13 @@ class HdfsBackend(Backend):
         except FileNotFoundError as error:
             raise StoreError(f"/{key} was removed while it was written") from error
         except BaseException:
-            with contextlib.suppress(OSError, StoreError):  # the build that comes next removes it
+            with contextlib.suppress(OSError, StoreError):  # the next build removes it
                 _asked(lambda: self._client.delete(temporary))
             raise
 
 
 def _entry(status: Any) -> Entry:
-    # Listings give paths, with the file system in front where its address was not given.
+    # Listings give paths, with the address of the file system in front if that was not given.
     path = status.path.partition("://")[2].partition("/")[2] if "://" in status.path else status.path
     return Entry(path.strip("/"), status.length)
 

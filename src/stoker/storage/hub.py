@@ -1,7 +1,7 @@
 """Datasets of the Hugging Face Hub, ``hf://datasets/OWNER/NAME@COMMIT/PATH``, read file by file at one commit.
 
-The Hub lists a commit once, page by page, and leads requests for large files to another server, by a URL that is good
-for an hour. See https://huggingface.co/docs/hub/api and huggingface_hub, whose variables are understood.
+The files of a commit are listed once, page by page. The Hub redirects requests for large files to another server, by a
+URL that is valid for an hour. See https://huggingface.co/docs/hub/api; the variables of huggingface_hub are understood.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ _T = TypeVar("_T")
 _HUB = "https://huggingface.co"
 _NEXT = re.compile(r'<([^<>]*)>\s*;[^<>]*\brel="?next\b')
 _MOVED_FILES = 1024
-_MOVED_SECONDS = 600.0  # a sixth of what the Hub's URLs are good for
+_MOVED_SECONDS = 600.0  # a sixth of the time for which the Hub's URLs are valid
 
 
 class HubBackend(WebBackend):
-    """The files of a dataset of the Hub at one commit; see `stoker.storage.backend.Backend`. They are only read.
+    """The files of a dataset of the Hub at one commit, read-only; see `stoker.storage.backend.Backend`.
 
     Args:
-        name: ``hf://datasets/OWNER/NAME@REVISION``. Of a revision that is no commit nothing is known but its commit,
-            which `stat` of the repository itself has for an etag.
-        settings: What comes before ``HF_ENDPOINT``, ``HF_TOKEN`` and the token of ``hf auth login``.
+        name: ``hf://datasets/OWNER/NAME@REVISION``. For a revision that is not a commit, only `stat` of the repository
+            itself works: its etag is the commit.
+        settings: These override ``HF_ENDPOINT``, ``HF_TOKEN`` and the token of ``hf auth login``.
     """
 
     has_listings = True
@@ -76,7 +76,7 @@ class HubBackend(WebBackend):
         return files[key]
 
     def _listed(self) -> dict[str, Entry]:
-        """Return the files of the commit, which are asked for once."""
+        """Return the files of the commit, which are requested only once."""
         with self._lock:
             if self._files is None:
                 files: dict[str, Entry] = {}
@@ -94,7 +94,7 @@ class HubBackend(WebBackend):
             return self._files
 
     def _ask(self, key: str, wanted: Wanted) -> Answer:
-        """Request a file where the Hub last said that it is, and if it is not allowed there any more, of the Hub."""
+        """Request a file from the URL that the Hub last redirected to; if that refuses by now, ask the Hub again."""
         moved, until = self._moved.get(key, ("", 0.0))
         if time.monotonic() < until:
             try:

@@ -1,7 +1,7 @@
-"""Where bytes lie: one class, `Location`, for a path of this machine and for an object in a store.
+"""One class, `Location`, for a path of this machine and for an object in a store.
 
-Code above this package never asks which of the two a location is. What differs between them, such as how a file
-appears under its name at once, or how many requests are worth making at a time, is a method or a property here.
+Code above this package never asks which of the two a location is. What differs between them, such as how to publish a
+file at once, or how many requests to make at a time, is a method or a property here.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?P<bucket>[^/]*)(?:/(?P<key
 _HUB = re.compile(r"hf://(?P<bucket>datasets/[^/@]+/[^/@]+(?:@(?:refs/\w+/)?[^/@]+)?)(?:/(?P<key>.*))?", re.DOTALL)
 _REQUESTS = 32
 _MAX_WAYS = 1000
-"""How often a walk enters one folder by way of links: a few links that lead to each other make millions of paths."""
+"""How often a walk may enter a folder through links: a few links to each other's folders make millions of paths."""
 
 
 Staging = LocalStaging | StoreStaging
@@ -70,7 +70,7 @@ Staging = LocalStaging | StoreStaging
 class Child(NamedTuple):
     """Something directly in a folder."""
 
-    name: bytes  # its name, as tables of items spell it
+    name: bytes  # its name, as in tables of items
     is_folder: bool  # whether it is a folder, or a link to one
     is_file: bool  # whether it is a regular file or an object, or a link to one
     is_link: bool = False  # whether it is a symbolic link
@@ -80,35 +80,35 @@ class FileInfo(NamedTuple):
     """What is known of a file without reading it."""
 
     size_bytes: int
-    stamp: str  # stands for its content: the time of the last change, or what a store calls its content; may be empty
+    stamp: str  # changes with its content: the modification time, or the etag of a store; may be empty
 
 
 Enters = Callable[[bytes, bool], bool]
-"""Whether a walk enters a folder: given its path below the top, and whether it leads back to one that holds it.
+"""Whether a walk enters a folder, given its path below the top and whether it is a link to one of its parents.
 
-One that leads back is not entered whatever the answer is.
+A link to a parent is not entered, whatever the answer is.
 """
 
 
 class Location(ABC):
     """A file or folder that Stoker reads or writes: a path of this machine, or an object or prefix in a store.
 
-    Make one with `location`. Immutable, hashable, comparable among its kind, can be pickled; every method may be called
-    from any thread. Errors of the system and of a store are ``OSError`` and have the location as their ``filename``;
-    a store that keeps failing raises ``StorageError``, which is an ``OSError`` too. What methods with a body return is
-    so where there are no links and no working directory.
+    Make one with `location`. Immutable, hashable, comparable with its kind, picklable; every method is safe from any
+    thread. Errors of the system and of a store are ``OSError`` and have the location as their ``filename``; a store
+    that keeps failing raises ``StorageError``, which is an ``OSError``, too. Methods that have a body here are right
+    for stores, where there are no links and no working directory.
 
     Attributes:
-        is_local: Whether it is on this machine: the core can open it, a file be appended to and locked, and nothing
+        is_local: Whether it is on this machine: the core can open it, a file can be appended to and locked, and nothing
             waits for a network. In a store objects are written once and whole.
-        requests_at_once: How many files are worth looking at, listing or reading at a time; 1 on this machine.
+        requests_at_once: Number of files to check, list or read at a time; 1 on this machine.
     """
 
     __slots__ = ()
     is_local: ClassVar[bool]
     requests_at_once: ClassVar[int]
 
-    # Names. None of these looks at the disk or asks the store, but for `resolve` and what calls it.
+    # Names. Except for `resolve` and its callers, these use neither the disk nor the store.
 
     @property
     @abstractmethod
@@ -117,19 +117,19 @@ class Location(ABC):
 
     @property
     def suffix(self) -> str:
-        """The end of the name from its last dot on, if it has one inside."""
+        """The end of the name from its last dot on, if there is a dot inside the name."""
         stem, dot, end = self.name.rpartition(".")
         return dot + end if stem and end else ""
 
     @property
     @abstractmethod
     def parts(self) -> tuple[str, ...]:
-        """All parts; the first is ``/`` or the bucket with its scheme where there is one."""
+        """All parts; the first may be ``/`` or the bucket with its scheme."""
 
     @property
     @abstractmethod
     def parent(self) -> Self:
-        """The folder it lies in; the root lies in itself."""
+        """The folder that it lies in; the root is its own parent."""
 
     @property
     def parents(self) -> Sequence[Self]:
@@ -141,14 +141,14 @@ class Location(ABC):
 
     @abstractmethod
     def __truediv__(self, below: str) -> Self:
-        """Return what lies below it under a relative path."""
+        """Return the location at a relative path below it."""
 
     def with_name(self, name: str) -> Self:
-        """Return what lies beside it under another name."""
+        """Return the location beside it with another name."""
         return self.parent / name
 
     def absolute(self) -> Self:
-        """Return the same location so that it does not depend on the working directory."""
+        """Return the same location, independent of the working directory."""
         return self
 
     def resolve(self) -> Self:
@@ -157,10 +157,10 @@ class Location(ABC):
 
     @abstractmethod
     def to_uri(self) -> bytes:
-        """Return it as tables of items and the native core spell it: the resolved path, or the URL."""
+        """Return it in the form of tables of items and of the native core: the resolved path, or the URL."""
 
     def beside(self, text: str) -> Location:
-        """Return what a path or URL means that is written in this file: relative to the folder of the file."""
+        """Return the location of a path or URL that this file contains; paths are relative to the file's folder."""
         return from_uri(join(self.parent.to_uri(), os.fsencode(text)))
 
     def normalized(self) -> Self:
@@ -168,9 +168,9 @@ class Location(ABC):
         return self
 
     def pattern(self) -> tuple[Self, Sequence[str]] | None:
-        """Return the folder before the first wildcard, and the parts from it on; None without one.
+        """Return the folder before the first wildcard, and the parts from it on; None without a wildcard.
 
-        Names of folders that are there are no wildcards.
+        A part that is the name of an existing folder is not a wildcard.
         """
         top = (self, *self.parents)[-1]
         for at, part in enumerate(self.parts[len(top.parts) :], len(top.parts)):
@@ -180,14 +180,14 @@ class Location(ABC):
         return None
 
     def lies_in(self, other: Location) -> bool:
-        """Return whether it is ``other`` or lies below it, also by way of links."""
+        """Return whether it is ``other`` or lies below it, also through links."""
         return other == self or other in self.parents
 
     # Properties and contents.
 
     @abstractmethod
     def local_path(self) -> Path:
-        """Return its path on this machine, for what reads files of this machine only.
+        """Return its path on this machine, for code that reads only local files.
 
         Raises:
             ConfigError: It is in a store.
@@ -202,12 +202,12 @@ class Location(ABC):
         """Return whether it is a folder; in a store: whether anything lies below it."""
 
     def exists(self) -> bool:
-        """Return whether it is anything; a link counts as what it leads to."""
+        """Return whether it is a file or a folder; links are followed."""
         return self.is_file() or self.is_dir()
 
     @abstractmethod
     def lexists(self) -> bool:
-        """Return whether something has this name: an object, or anything on a disk, also a broken link."""
+        """Return whether something has this name: an object, or anything on a disk, even a broken link."""
 
     @abstractmethod
     def size(self) -> int:
@@ -219,79 +219,79 @@ class Location(ABC):
 
     @abstractmethod
     def snapshot(self) -> Callable[[str], FileInfo | None]:
-        """Return what looks up files below this folder by their relative path; it gives None for what is not a file.
+        """Return a function that looks up files below this folder by relative path; it returns None if there is none.
 
         A store is listed once, now; a disk is asked for each file.
         """
 
     def free_bytes(self) -> int | None:
-        """Return the space that is free where it is or will be; None where a store does not say."""
+        """Return the free space where it is or will be; None if a store does not say."""
         return None
 
     @abstractmethod
     def children(self) -> list[Child]:
-        """Return what lies directly in it, sorted by the bytes of the names; nothing for a store without such a folder.
+        """Return what lies directly in it, sorted by the bytes of the names; empty if a store has no such folder.
 
         Raises:
             FileNotFoundError: There is no such folder on this machine.
         """
 
     def folders(self) -> list[bytes]:
-        """Return the names of the folders that lie directly in it, sorted; on a disk nothing else takes memory."""
+        """Return the names of the folders directly in it, sorted; on a disk, only these take memory."""
         return [child.name for child in self.children() if child.is_folder]
 
     @abstractmethod
     def some_children(self) -> Iterator[Child]:
-        """Yield what lies directly in it as it comes, in any order, perhaps repeatedly.
+        """Yield what lies directly in it, in any order, perhaps repeatedly.
 
-        For callers that need a few names of very many: what is not taken is not listed.
+        For callers that need a few of very many names: the rest is not listed.
         """
 
     @abstractmethod
     def files_below(self, enters: Enters | None = None, folder: bytes = b"") -> Iterator[tuple[bytes, int | None]]:
         """Yield the path and the size of every file at any depth below a folder, in any order.
 
-        On a disk a broken link is a file of size 0, and what is not a regular file has no size. What only
+        On a disk, a broken link is a file of size 0, and anything but a regular file has no size. An object that only
         marks a folder in a store is not a file. Takes the memory of one folder, or of one page of a listing.
 
         Args:
-            enters: Called for each folder on a disk; links to folders are entered like folders, but for those that lead
-                back to a folder on the way to them. By default no link to a folder is entered. A store is listed
-                without looking at folders.
-            folder: Which folder: a path below this location, or nothing for itself. The paths that are yielded begin
-                below it.
+            enters: Called for each folder on a disk. Links to folders are entered like folders, except for links to a
+                folder on their own path. By default no link to a folder is entered. A store is listed without looking
+                at folders.
+            folder: A path below this location; empty for the location itself. The paths that are yielded are relative
+                to this folder.
 
         Raises:
-            OSError: A folder cannot be listed, or is reached by more than a thousand paths of links (``ELOOP``).
+            OSError: A folder cannot be listed, or more than a thousand paths through links lead to it (``ELOOP``).
         """
 
     def leads_back(self, folder: bytes) -> bool:  # noqa: ARG002 - only a disk has links
-        """Return whether what lies below it under a path is, by way of links, one of the folders on that path."""
+        """Return whether a path below it leads, through links, to one of the folders on that path."""
         return False
 
     def is_same(self, other: Location) -> bool:
-        """Return whether both are the same file or folder, also by way of links; false for what is not there."""
+        """Return whether both are the same file or folder, also through links; false if one does not exist."""
         return self == other
 
     @abstractmethod
     def matching(self, *, regular: bool = False) -> list[Self]:
-        """Return the files that a pattern matches, sorted; of one without wildcards the file itself, if it is there.
+        """Return the files that a pattern matches, sorted; without wildcards, the file itself if it exists.
 
         ``*``, ``?`` and ``[...]`` match inside a name, ``**`` any number of folders. Names that begin with a dot match
-        only a pattern that says so. Links stay links; ``**`` follows those to folders, but for one that leads back to a
-        folder it lies in, of which a ``SourceWarning`` tells.
+        only a pattern with that dot. Links stay links; ``**`` follows links to folders, except for a link to a folder
+        that it lies in, for which there is a ``SourceWarning``.
 
         Args:
-            regular: Whether to leave out what is not a regular file on a disk, such as a broken link.
+            regular: Whether to leave out anything but regular files on a disk, such as a broken link.
         """
 
     @abstractmethod
     def is_readable_after(self, error: OSError) -> bool:
-        """Return whether, after an error with one file below this folder, others may still be read.
+        """Return whether other files may still be readable after an error of one file below this folder.
 
         A store that refuses one object is asked whether it refuses everything, as it does when credentials have
-        expired. On this machine it is seen whether the folder of the file has gone as well, as those of a disk have
-        that was taken away. Of a location that is a file, such as a list, the files named in it may lie anywhere.
+        expired. On this machine, the folder of the file is checked, which is gone, too, if a disk was removed. If the
+        location is a file, such as a list, the files named in it may lie anywhere.
 
         Raises:
             StorageError: The store fails now.
@@ -323,7 +323,7 @@ class Location(ABC):
     def read_range(self, start: int, length: int, known_size: int = 0) -> bytes:
         """Return ``length`` bytes of the file from ``start`` on; fewer only where the file ends.
 
-        It is probably at least ``known_size`` long, which saves a request where that is ``start + length``.
+        The file is probably at least ``known_size`` long; if that is ``start + length``, a request is saved.
         """
 
     def read_head(self, count: int) -> bytes:
@@ -332,11 +332,10 @@ class Location(ABC):
 
     @abstractmethod
     def local_copy(self) -> AbstractContextManager[LocalCopy]:
-        """Give the bytes of the file as a file of this machine in a ``with`` block: itself, or a copy of an object.
+        """Give a file of this machine in a ``with`` block: the file itself, or a copy of the object.
 
-        A copy lies in the folder for temporary files (``$TMPDIR``), takes at most the bytes of the object there, and
-        has no name, so that nothing is left of it when the process is killed. Nothing is fetched before it is asked
-        for.
+        A copy lies in the folder for temporary files (``$TMPDIR``), takes at most the bytes of the object, and has no
+        name, so that nothing is left if the process is killed. Bytes are fetched only when they are requested.
 
         Raises:
             FileNotFoundError: There is no such object.
@@ -347,17 +346,17 @@ class Location(ABC):
 
     @abstractmethod
     def write_atomically(self, data: Data) -> None:
-        """Write the file, whole or not at all, in place of any there is; it lasts when this returns."""
+        """Write or replace the file, whole or not at all; it is durable when this returns."""
 
     @abstractmethod
     def create(self, data: Data) -> bool:
-        """Write a file that is not there yet, and return whether it was not; of several writers one succeeds."""
+        """Write the file unless it exists; return whether it was written. Of several writers, one succeeds."""
 
     @abstractmethod
     def make_directory(self, within: Location | None = None) -> None:
         """Make a folder and those above it that are missing; does nothing in a store, which has none.
 
-        ``within``, such as a dataset's with all that was in it, is not created again if it is gone.
+        If the folder ``within``, such as that of a dataset, is gone, it is not created again.
         """
 
     @abstractmethod
@@ -374,12 +373,12 @@ class Location(ABC):
         """Delete the file.
 
         Raises:
-            FileNotFoundError: There is none, and that is not ``missing_ok``.
+            FileNotFoundError: There is none, and ``missing_ok`` is false.
         """
 
     @abstractmethod
     def remove_folder(self) -> None:
-        """Delete this folder and everything below it; one that is not there is not an error."""
+        """Delete this folder and everything below it; a missing folder is not an error."""
 
     @abstractmethod
     def remove_temporaries(self) -> None:
@@ -410,7 +409,7 @@ class LocalLocation(PosixPath, Location):
         return self
 
     def is_file(self) -> bool:
-        """Return whether it is a regular file; nothing has a name that is too long."""
+        """Return whether it is a regular file; false if the name is too long for one."""
         try:
             return super().is_file()
         except OSError as error:
@@ -452,7 +451,7 @@ class LocalLocation(PosixPath, Location):
             return sorted(entry.name for entry in entries if _answered(entry.is_dir))
 
     def some_children(self) -> Iterator[Child]:
-        """Yield what lies directly in it, in any order; a link that leads round in a circle is not a folder."""
+        """Yield what lies directly in it, in any order; a loop of links is not a folder."""
         with os.scandir(os.fsencode(self)) as entries:
             for entry in entries:
                 is_folder = _answered(entry.is_dir)
@@ -490,7 +489,7 @@ class LocalLocation(PosixPath, Location):
         return _identity(os.path.join(os.fsencode(self), folder)) in self._on_the_way(folder)  # noqa: PTH118
 
     def _on_the_way(self, folder: bytes) -> list[_Identity]:
-        """Return the folders that lead from this one to one below it, without that one."""
+        """Return the folders on the path from this folder to one below it, without the last."""
         top, parts = os.fsencode(self), [part for part in folder.split(b"/") if part]
         return [_identity(os.path.join(top, *parts[:count])) for count in range(len(parts))]  # noqa: PTH118
 
@@ -509,7 +508,7 @@ class LocalLocation(PosixPath, Location):
         return sorted(path for path in paths if (path.is_file() if regular else not path.is_dir()))
 
     def _matching_below(self) -> list[Self]:
-        """Return the files that a pattern with ``**`` matches; `glob` follows links that lead back up to 40 times."""
+        """Return the files that a pattern with ``**`` matches; `glob` would follow links to a parent up to 40 times."""
         fixed = next(at for at, part in enumerate(self.parts) if glob.has_magic(part))
         top, pattern = type(self)(*self.parts[:fixed]), self.parts[fixed:]
         if not top.is_dir():
@@ -530,7 +529,7 @@ class LocalLocation(PosixPath, Location):
         return [top / name for name in names if glob_matches(name.split("/"), pattern)]
 
     def is_readable_after(self, error: OSError) -> bool:
-        # A list may name folders that never were, each of which is the fault of the lines that do.
+        # A list may name folders that never existed; only the lines that name them are at fault.
         return self.is_file() or not folder_has_gone(error)
 
     reader = open_regular
@@ -560,7 +559,7 @@ class LocalLocation(PosixPath, Location):
         make_directory(self, within if isinstance(within, Path) else None)
 
     def stage(self, name: str, stop: threading.Event | None = None) -> Staging:  # noqa: ARG002 - a disk answers
-        """Begin a file beside its final name, which it is given by a rename once it is on the disk."""
+        """Begin a file beside its final name; a rename publishes it once it is on the disk."""
         return LocalStaging(self, name)
 
     def remove_folder(self) -> None:
@@ -576,9 +575,9 @@ class LocalLocation(PosixPath, Location):
 
 @dataclass(frozen=True, slots=True, order=True)
 class StoreLocation(Location):
-    """An object or a prefix in a store; every method that looks at it asks the store.
+    """An object or a prefix in a store; every method that needs its properties asks the store.
 
-    It has no ``__fspath__``, so that a function of ``os`` that is given one fails at once.
+    It has no ``__fspath__``, so that functions of ``os`` refuse it at once.
     """
 
     root: str  # scheme and bucket or host, such as ``s3://photos``
@@ -586,10 +585,10 @@ class StoreLocation(Location):
 
     @classmethod
     def parse(cls, url: str) -> StoreLocation:
-        """Return what a URL means; the query of one of a web server is kept apart (`stoker.storage.stores`).
+        """Return the location of a URL; the query of a web URL is stored separately (`stoker.storage.stores`).
 
         Raises:
-            ConfigError: It is of another scheme, names no bucket, or has a part that stores do not agree about.
+            ConfigError: It has an unknown scheme, no bucket, or a part that stores treat differently.
             OSError: The Hugging Face Hub does not say which commit a revision is.
         """
         root, key, query = _split(url)
@@ -604,7 +603,7 @@ class StoreLocation(Location):
 
     @property
     def store(self) -> RetryingStore:
-        """The store, which is opened with the first use in this process."""
+        """The store, which is opened at the first use in this process."""
         return open_store(self.root)
 
     def __str__(self) -> str:
@@ -639,7 +638,7 @@ class StoreLocation(Location):
         return self.store.size(self.key)
 
     def snapshot(self) -> Callable[[str], FileInfo | None]:
-        """Return what looks up objects below this prefix: in a listing of now, or without listings one by one."""
+        """Return a function that looks up objects below this prefix: in one listing, or without listings one by one."""
         if not self.store.has_listings:
             return self._look_up
         top = self._top()
@@ -661,7 +660,7 @@ class StoreLocation(Location):
     def is_dir(self) -> bool:
         try:
             return self.store.has_below(self.key)
-        except FileNotFoundError:  # there is not even such a bucket
+        except FileNotFoundError:  # there is no such bucket
             return False
 
     def children(self) -> list[Child]:
@@ -672,7 +671,7 @@ class StoreLocation(Location):
         return sorted((*folders, *files))
 
     def some_children(self) -> Iterator[Child]:
-        """Yield what lies directly in it as the pages of a listing bring it, perhaps repeatedly."""
+        """Yield what lies directly in it, page by page of a listing, perhaps repeatedly."""
         top = self._top()
         for entry in self.store.entries(self.key):
             name, slash, _ = entry.key[top:].partition("/")
@@ -693,8 +692,8 @@ class StoreLocation(Location):
                 yield _encoded(entry.key[top:]), entry.size_bytes
             else:
                 empty.append(entry.key)
-        # Some programs mark a folder with an empty object whose name is that of the folder and a slash. Clients show it
-        # without the slash; but there is nothing under that name.
+        # Some programs mark a folder with an empty object named after the folder, with a slash at the end. Clients show
+        # it without the slash, but no object has that name.
         yield from ((_encoded(key[top:]), 0) for key in empty if self.store.is_object(key))
 
     def matching(self, *, regular: bool = False) -> list[StoreLocation]:  # noqa: ARG002 - all objects are
@@ -719,7 +718,7 @@ class StoreLocation(Location):
         return True
 
     def reader(self) -> AbstractContextManager[IO[bytes]]:
-        """Open the object for reading bytes, which come in long chunks, the next one fetched ahead."""
+        """Open the object for reading bytes, in long chunks, the next of which is fetched ahead."""
         return cast("IO[bytes]", io.BufferedReader(ObjectReader(self.store, self.key)))
 
     def read_bytes(self) -> bytes:
@@ -767,11 +766,11 @@ class StoreLocation(Location):
         self.store.delete(self.key)
 
     def remove_folder(self) -> None:
-        """Delete everything below it; where the store has no folders, one object after another."""
+        """Delete everything below it; in a store without folders, object by object."""
         self.store.delete_below(self.key)
 
     def remove_temporaries(self) -> None:
-        """Remove the unfinished files below it; a build that writes there now writes once more what it misses."""
+        """Remove the unfinished files below it; a build that writes there now writes missing ones again."""
         self.store.delete_all([entry.key for entry in self.store.entries(self.key) if TEMPORARY_MARK in entry.key])
 
     def _top(self) -> int:
@@ -779,13 +778,13 @@ class StoreLocation(Location):
 
 
 def _restored(root: str, key: str, given: stores.Given) -> StoreLocation:
-    """Return a location that another process has sent, with what was given there."""
-    del given  # which reading it has added to what this process was given
+    """Return a location from another process; ``given`` is what that process was given."""
+    del given  # unpickling it has added it to what this process was given
     return StoreLocation(root, key)
 
 
 def _split(url: str) -> tuple[str, str, str]:
-    """Return the store that a URL leads to, the key and the query, which only URLs of web servers have."""
+    """Return the store of a URL, the key, and the query, which only web URLs have."""
     query, scheme = "", url.partition("://")[0]
     if is_web(os.fsencode(url)):
         url, _, query = url.partition("?")
@@ -809,26 +808,26 @@ def _split(url: str) -> tuple[str, str, str]:
 
 
 LocationLike = str | os.PathLike[str] | Location
-"""What `location` makes a `Location` of."""
+"""What `location` accepts."""
 
 
 def location(text: LocationLike, **settings: Unpack[StoreSettings]) -> Location:
-    """Return the location that a path or a URL means, which every function takes that takes a path.
+    """Return the location of a path or a URL; every function that takes a path takes locations, too.
 
     Args:
         text: The path or the URL.
-        **settings: How its store is reached, where the environment does not say so. They are those of the whole bucket,
-            for everything that this process reads from it from now on; they are not printed, and not stored. A
-            location that is pickled takes them along, with all secrets in them.
+        **settings: How to reach its store, instead of what the environment says. They hold for the whole bucket, and
+            for everything that this process reads from it from now on; they are not printed and not stored. A pickled
+            location takes them along, with all secrets in them.
 
-            ``endpoint`` is the URL of another server: of S3, Azure, the Hugging Face Hub, or one in place of Google's.
-            S3 takes ``region``, ``profile`` (of ``~/.aws``) or ``access_key_id``, ``secret_access_key`` and
+            ``endpoint`` is the URL of another server for S3, Azure, the Hugging Face Hub or Google Cloud Storage. S3
+            takes ``region``, ``profile`` (of ``~/.aws``) or ``access_key_id``, ``secret_access_key`` and
             ``session_token``; Google Cloud Storage ``credentials_file``; Azure ``account_name``, and ``account_key`` or
             ``sas_token``; the Hub ``token``. ``anonymous=True`` sends no credentials. ``requester_pays`` is true for
             S3, and for Google Cloud Storage the project that pays.
 
     Raises:
-        ConfigError: It is a URL that Stoker cannot read, or nothing; or its store takes no such setting.
+        ConfigError: It is empty, or a URL that Stoker cannot read; or its store takes no such setting.
         OSError: The Hugging Face Hub does not say which commit a revision is.
     """
     if isinstance(text, Location):
@@ -863,9 +862,9 @@ def _configure(plain: str, settings: StoreSettings) -> None:
 
 
 def from_uri(where: bytes) -> Location:
-    """Return the location that an absolute path or a URL means.
+    """Return the location of an absolute path or a URL.
 
-    As in paths of files, an empty part or ``.`` of a URL means nothing, and ``..`` the folder above.
+    As in paths of files, empty parts and ``.`` in a URL are ignored, and ``..`` is the folder above.
 
     Raises:
         ConfigError: It is a URL that Stoker cannot read.
@@ -912,7 +911,7 @@ def join(base: bytes, path: bytes) -> bytes:
 
 def glob_matches(parts: Sequence[str], pattern: Sequence[str]) -> bool:
     """Return whether the parts of a path match those of a pattern, as `glob` would have it."""
-    states = {0}  # how much of the pattern the parts so far can have used up
+    states = {0}  # positions in the pattern that the parts so far can have reached
     for part in parts:
         hidden = part.startswith(".")
         states = _past_stars(states, pattern)
@@ -925,7 +924,7 @@ def glob_matches(parts: Sequence[str], pattern: Sequence[str]) -> bool:
 
 
 def _past_stars(states: set[int], pattern: Sequence[str]) -> set[int]:
-    """Return the states and those that are reached when ``**`` stands for nothing."""
+    """Return the states, and those that are reached if ``**`` matches no folder."""
     reached = set(states)
     for at in sorted(states):
         while at < len(pattern) and pattern[at] == "**":
@@ -943,7 +942,7 @@ def _is_url(text: bytes) -> bool:
 
 
 def _answered(question: Callable[[], bool]) -> bool:
-    """Return the answer to a question about what has a name; false where that cannot be looked at."""
+    """Return the answer to a question about a path; false if the path cannot be looked at."""
     try:
         return question()
     except OSError as error:
@@ -953,7 +952,7 @@ def _answered(question: Callable[[], bool]) -> bool:
 
 
 def _size_of(entry: os.DirEntry[bytes]) -> int | None:
-    """Return the size of a file; 0 of a broken link, None of what is not a regular file."""
+    """Return the size of a file; 0 for a broken link, None for anything but a regular file."""
     try:
         info = entry.stat()
     except OSError as error:
@@ -964,7 +963,7 @@ def _size_of(entry: os.DirEntry[bytes]) -> int | None:
 
 
 _Identity = tuple[int, int]
-"""Device and number of a file."""
+"""Device and inode number of a file."""
 
 
 class _Visit(NamedTuple):

@@ -1,8 +1,8 @@
-"""Buckets of Amazon S3, of what speaks its protocol, and of Google Cloud Storage, and containers of Azure Blob Storage.
+"""Buckets of Amazon S3, of servers with its protocol and of Google Cloud Storage, and containers of Azure Blob Storage.
 
-All are read through obstore, the Python face of Rust's object_store. Google's are written through gcsfs: obstore
-writes with the XML interface, which no server that runs without the cloud understands, so that writing with it could
-not be tested; see docs/decisions/storage-clients.md.
+All are read through obstore, the Python binding of Rust's object_store. Google's are written through gcsfs: obstore
+writes with the XML interface, which no local server understands, so writing with it could not be tested; see
+docs/decisions/storage-clients.md.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _RETRIED = frozenset({408, 409, 425, *_BUSY})
 READING: ClientConfig = {"timeout": "30s", "connect_timeout": "5s"}
 WRITING: ClientConfig = {"timeout": "15m", "connect_timeout": "5s"}
 ONCE: RetryConfig = {"max_retries": 0}
-"""One layer retries, and it is not this one: see `stoker.storage.retrying`."""
+"""Only one layer retries: `stoker.storage.retrying`."""
 
 _SECONDS_OF_A_REQUEST = 60.0  # of gcsfs, for at most `_WHOLE_BYTES`; without a limit a stalled request never ends
 _WHOLE_BYTES = 2**24  # a multiple of 256 KiB, as parts must be
@@ -51,7 +51,7 @@ _OWN_CREDENTIALS = (
     "AWS_SKIP_SIGNATURE",
 )
 
-# What asks the machine itself for credentials, and what to do where it has none to give.
+# Addresses at which clients ask the machine itself for credentials, and what to do if it has none.
 _METADATA = {
     "/latest/": "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or for a public bucket "
     "AWS_SKIP_SIGNATURE=true",
@@ -60,12 +60,12 @@ _METADATA = {
     "/computeMetadata/": "run 'gcloud auth application-default login', or set GOOGLE_APPLICATION_CREDENTIALS",
 }
 
-_process: int | None = None  # that used obstore first
+_process: int | None = None  # the process that used obstore first
 
 
 def check_process() -> None:
-    """Refuse to go on in a forked process: obstore would wait for ever for threads that are not there."""
-    global _process  # noqa: PLW0603 - it is the process that is meant
+    """Refuse to work in a forked process: obstore would wait for ever for threads that are not there."""
+    global _process  # noqa: PLW0603 - one value for the whole process
     if _process is None:
         _process = process_number()
     if _process != process_number():
@@ -76,8 +76,8 @@ def check_process() -> None:
 class ObjectsBackend(Backend):
     """Objects of one bucket; see `stoker.storage.backend.Backend`.
 
-    Those of a service are made of its scheme and bucket, and of settings that come before the environment. They raise a
-    ConfigError where a client is not installed, or a setting leads to nothing.
+    Subclasses for a service take its scheme and bucket, and settings that override the environment. They raise a
+    ConfigError if a client is not installed, or if a setting is not valid.
     """
 
     def __init__(self, name: str, reading: ObjectStore, writing: ObjectStore) -> None:
@@ -88,7 +88,7 @@ class ObjectsBackend(Backend):
     def entries(self, prefix: str, after: str | None) -> Iterator[Entry]:
         pages = iter(_asked(lambda: self._reading.list(prefix or None, offset=after, chunk_size=1000)))
         while (page := _asked(lambda: next(pages, None))) is not None:
-            # What is named as the folder itself, but for a slash, only marks it.
+            # An object with the name of the folder itself, but for a slash, only marks the folder.
             yield from (_entry(meta) for meta in page if meta["path"] != prefix)
 
     def children(self, prefix: str) -> Children:
@@ -100,7 +100,7 @@ class ObjectsBackend(Backend):
         try:
             return super().has_below(prefix)
         except OSError as error:
-            if error.errno == errno.EINVAL:  # there is, under a name that cannot be spelled
+            if error.errno == errno.EINVAL:  # there is something, under a name that the client does not allow
                 return True
             raise
 
@@ -124,7 +124,7 @@ class ObjectsBackend(Backend):
         return _asked(lambda: self._reading.get_range(key, start=start, length=length).to_bytes())
 
     def put(self, key: str, data: Data) -> str | None:
-        """Write an object in one request, so that nothing is left of one that breaks off."""
+        """Write an object in one request, so that nothing is left if the request breaks off."""
         return _asked(lambda: self._writing.put(key, data, use_multipart=False))["e_tag"]
 
     def create(self, key: str, data: Data) -> None:
@@ -138,9 +138,9 @@ class ObjectsBackend(Backend):
 class S3Backend(ObjectsBackend):
     """A bucket of S3.
 
-    Endpoint, region and credentials come from where AWS's own tools have them: the variables ``AWS_...``
-    (``AWS_ENDPOINT_URL`` for another server), a role of the machine, and where boto3 is installed also the profiles
-    and sessions of ``~/.aws``.
+    Endpoint, region and credentials come from the same places as for AWS's own tools: the variables ``AWS_...``
+    (``AWS_ENDPOINT_URL`` for another server), a role of the machine, and if boto3 is installed the profiles and
+    sessions of ``~/.aws``.
     """
 
     def __init__(self, name: str, settings: StoreSettings) -> None:
@@ -164,7 +164,7 @@ def _only_set(**options: Any) -> dict[str, Any]:
 
 
 def _clients(kind: Callable[..., ObjectStore], bucket: str, options: dict[str, Any]) -> tuple[ObjectStore, ObjectStore]:
-    """Return the clients of a bucket that read and that write."""
+    """Return the reading and the writing client of a bucket."""
     plain: ClientConfig = {"allow_http": options.get("endpoint", "").startswith("http://")}
     reading, writing = (
         kind(bucket, client_options=limits | plain, retry_config=ONCE, **options) for limits in (READING, WRITING)
@@ -173,7 +173,7 @@ def _clients(kind: Callable[..., ObjectStore], bucket: str, options: dict[str, A
 
 
 def _credentials(settings: StoreSettings, options: dict[str, Any]) -> Any:
-    """Return what gives the client the keys or the profile that are set, whatever the environment has."""
+    """Return a provider of the credentials that are set, by keys or profile; None: the client finds some itself."""
     if "access_key_id" in settings:
         options["skip_signature"] = False  # whatever the environment says
         keys = {
@@ -219,7 +219,7 @@ class AzureBackend(ObjectsBackend):
         )
         for setting, credential in (("account_key", "access_key"), ("sas_token", "sas_token")):
             if setting in settings:
-                # Not as options: those of the environment might come before them.
+                # Not as options, which the environment might override.
                 key = {credential: settings[setting].lstrip("?"), "expires_at": None}  # type: ignore[literal-required]
                 options |= {"credential_provider": lambda key=key: key, "skip_signature": False}
         try:
@@ -232,7 +232,7 @@ class AzureBackend(ObjectsBackend):
 class GcsBackend(ObjectsBackend):
     """A bucket of Google Cloud Storage.
 
-    Credentials are Google's application default ones. ``STORAGE_EMULATOR_HOST`` leads to another server, without any.
+    Credentials are Google's application default ones. ``STORAGE_EMULATOR_HOST`` names another server, without any.
     """
 
     def __init__(self, name: str, settings: StoreSettings) -> None:
@@ -256,11 +256,11 @@ class GcsBackend(ObjectsBackend):
         self._files = _writer(emulator, settings)
 
     def entries(self, prefix: str, after: str | None) -> Iterator[Entry]:
-        # Servers that stand in for Google's begin from the start.
+        # Emulators ignore the offset and list from the start.
         return (entry for entry in super().entries(prefix, after) if after is None or entry.key > after)
 
     def put(self, key: str, data: Data) -> str | None:
-        # It sends what is long in parts that it does not copy.
+        # gcsfs sends long data in parts, which it does not copy.
         content = bytes(data) if len(data) < _WHOLE_BYTES else memoryview(data)
         _asked_gcsfs(lambda: self._files.pipe_file(f"{self._bucket}/{key}", content, chunksize=_WHOLE_BYTES))
         return None  # gcsfs has compared the MD5 already
@@ -284,7 +284,7 @@ def _no_account(url: str) -> str:
 
 
 def _writer(emulator: str, settings: StoreSettings) -> Any:
-    # Without it gcsfs asks Google, for up to a minute, of what kind each bucket is.
+    # Otherwise gcsfs asks Google, for up to a minute, which kind each bucket is.
     os.environ.setdefault("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
     with needs_client("gs", "gcs"):
         from aiohttp import ClientTimeout  # noqa: PLC0415 - comes with gcsfs
@@ -293,7 +293,7 @@ def _writer(emulator: str, settings: StoreSettings) -> Any:
     about = _only_set(endpoint_url=emulator, token=account, requester_pays=settings.get("requester_pays"))
 
     class Once(GCSFileSystem):  # type: ignore[misc]
-        """Tries once: one layer retries, and it is not this one."""
+        """Tries once: only one layer retries, `stoker.storage.retrying`."""
 
         _request = getattr(GCSFileSystem._request, "__wrapped__", GCSFileSystem._request)
 
@@ -334,7 +334,7 @@ def _asked(request: Callable[[], _T]) -> _T:
         raise PermissionError(13, _sentence(error)) from error
     except UnicodeEncodeError as error:
         raise OSError(errno.EINVAL, f"no object has a name that is not UTF-8: {error}") from error
-    except (exceptions.InvalidPathError, ValueError) as error:  # a key that it cannot spell
+    except (exceptions.InvalidPathError, ValueError) as error:  # a key that the client does not allow
         raise OSError(errno.EINVAL, _sentence(error)) from error
     except exceptions.BaseError as error:
         raise _failure(_sentence(error)) from error
@@ -354,6 +354,6 @@ def _failure(message: str) -> StoreError | FileNotFoundError:
 
 
 def _sentence(error: Exception) -> str:
-    """Return the sentence of an error, without its inner parts, and without anything that may be secret."""
+    """Return the main sentence of an error, without its details, and without anything that may be secret."""
     message = _QUERY.sub("?...", str(error).partition("\n\nDebug source")[0].strip())
     return _REQUEST.sub(r"\1: ", _KIND.sub("", message))

@@ -16,7 +16,7 @@ _thread = threading.local()
 
 _USUAL_STACK_BYTES = 8 << 20
 _BESIDE_STACK_BYTES = 2 << 20
-"""What Python and the C library take for a thread before it runs anything, rounded up."""
+"""Memory that Python and the C library take for a thread before it runs anything, rounded up."""
 
 
 def stop_of_this_thread() -> threading.Event | None:
@@ -28,14 +28,14 @@ def stop_of_this_thread() -> threading.Event | None:
 def stop_waiting_when(stop: threading.Event) -> None:
     """Let this thread give up waiting for any store once an event is set, with a ``ClosedError``.
 
-    For the threads of a pool, whose owner must not wait minutes for them when the work is cancelled.
+    For threads of a pool whose owner must not wait minutes for them when the work is cancelled.
     """
     _thread.stop = stop
 
 
 @contextmanager
 def stopping_when(stop: threading.Event) -> Iterator[None]:
-    """Let this thread give up waiting for any store once an event is set, as long as the ``with`` block runs."""
+    """Let this thread give up waiting for any store once an event is set, during the ``with`` block."""
     before = getattr(_thread, "stop", None)
     _thread.stop = stop
     try:
@@ -45,7 +45,7 @@ def stopping_when(stop: threading.Event) -> Iterator[None]:
 
 
 def new_pool(threads: int, name: str, stop: threading.Event) -> ThreadPoolExecutor:
-    """Return threads none of which goes on waiting for a store once ``stop`` is set; the caller shuts them down."""
+    """Return a pool of threads that stop waiting for stores once ``stop`` is set; the caller shuts it down."""
     check_stacks(threads)
     return ThreadPoolExecutor(threads, name, initializer=stop_waiting_when, initargs=(stop,))
 
@@ -54,8 +54,8 @@ def new_pool(threads: int, name: str, stop: threading.Event) -> ThreadPoolExecut
 def stoppable_pool(threads: int, name: str, *, only_reads: bool = False) -> Iterator[ThreadPoolExecutor]:
     """Keep a pool of threads while the ``with`` block runs.
 
-    Leaving the block early, with Ctrl-C or an error, waits for at most one request of each thread; what has not begun
-    is dropped. If they write nothing (``only_reads``), Ctrl-C need not wait while one decodes a large image.
+    Leaving the block early, with Ctrl-C or an error, waits for at most one request of each thread; work that has not
+    begun is dropped. If the threads write nothing (``only_reads``), Ctrl-C does not wait for them.
 
     Raises:
         MemoryError: Their stacks do not fit.
@@ -74,7 +74,7 @@ def stoppable_pool(threads: int, name: str, *, only_reads: bool = False) -> Iter
 
 
 def check_stacks(threads: int) -> None:
-    """See that so many threads can be started, before the first is.
+    """Check that a number of threads can be started, before the first one is.
 
     Python waits forever for a thread that had no memory left to begin with (CPython issue 140746).
 

@@ -1,4 +1,4 @@
-"""Asking stores again when they fail, less while they are busy, and not at all once the caller wants to stop."""
+"""Retries of requests to stores, with back-off and a rate limit, until the caller wants to stop."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 
 MAX_AT_ONCE = 1024
-"""Requests at a time to a store that never was busy; callers have smaller limits of their own."""
+"""Most requests at a time to a store that has never said that it is busy; callers have lower limits."""
 
 _FIRST_WAIT = 0.1
 _LONGEST_WAIT = 10.0
@@ -45,7 +45,7 @@ _ENOUGH = 8
 
 
 class Backoff:
-    """The waits of one request: exponential back-off with jitter; a store that never answered is probably not there."""
+    """The waits of one request: exponential back-off with jitter, and shorter for a store that has never answered."""
 
     def __init__(self, *, answered: bool) -> None:
         self._answered = answered
@@ -65,21 +65,21 @@ class Backoff:
         if not error.retry or (now - self._since > limit and self.tries >= _TRIES_AT_LEAST):
             return None
         wait = min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** (self.tries - 1))
-        return wait * random.uniform(0.5, 1)  # noqa: S311 - so that those who failed together do not come back together
+        return wait * random.uniform(0.5, 1)  # noqa: S311 - spreads requests that failed together
 
 
 class RateLimit:
-    """How many requests a store is sent at a time, at most: additive increase, multiplicative decrease, as TCP does.
+    """Limits the requests to a store at a time: additive increase, multiplicative decrease, as in TCP.
 
-    When the store says that it is busy, half of what it was sent at a time is allowed, and half of that when it says so
-    again; at most once in half a second, because answers to what was on its way say nothing new. For as many answers as
-    are allowed at a time, one more is. So 32 are back after some 500 answers, without another burst. Any thread.
+    Each time the store says that it is busy, the limit becomes half of the requests that were under way; at most once
+    in half a second, because answers to earlier requests say nothing new. As many answers as the limit raise it by one,
+    so a limit of 32 is back after some 500 answers, without another burst. Safe from any thread.
     """
 
     def __init__(self, most: int = MAX_AT_ONCE) -> None:
         self._ceiling = most
         self._limit = float(most)
-        self._under_way = self._most = 0  # now, and the most since it was halved
+        self._under_way = self._most = 0  # requests now, and the most since the limit was halved
         self._halved = 0.0
         self._changed = threading.Condition()
         self.answered = False
@@ -128,24 +128,24 @@ class RateLimit:
 
 
 class ContentCheck:
-    """Whether bytes came through a store unchanged, where it names an MD5. Safe in any thread.
+    """Checks whether bytes came through a store unchanged, if it gives their MD5. Safe from any thread.
 
     The etag of an object that was written in one piece is the MD5 of its content on S3 and Google Cloud Storage, unless
-    it is encrypted with a customer's key or was composed of others. So an etag that looks like an MD5 and is not that
-    of the bytes means either wrong bytes or an etag of another kind. Reading again decides: wrong bytes are hardly
+    it is encrypted with a customer's key or was composed of others. So if an etag looks like an MD5 but is not that of
+    the bytes, either the bytes are wrong or the etag is of another kind. Reading again decides: bytes are hardly ever
     wrong four times in the same way.
     """
 
     def __init__(self) -> None:
-        self._suspects: OrderedDict[str, tuple[bytes, int]] = OrderedDict()  # what came how often
-        self._others = 0  # etags that were found to be something else
+        self._suspects: OrderedDict[str, tuple[bytes, int]] = OrderedDict()  # by key: digest, how often it came
+        self._others = 0  # etags that were found not to be an MD5
         self._lock = threading.Lock()
 
     def check_read(self, key: str, blob: Blob) -> None:
         """Compare what was read with its etag.
 
         Raises:
-            StoreError: They do not fit, and it was not read like this often enough; it is worth reading again.
+            StoreError: They differ, and the same bytes did not come often enough; it is worth reading again.
         """
         digest = self._digest_if_other(blob.data, blob.etag)
         if digest is None:
@@ -162,7 +162,7 @@ class ContentCheck:
         raise StoreError(f"its bytes are not those of its etag {blob.etag}")
 
     def check_written(self, key: str, data: Data, etag: str | None, read: Callable[[], bytes]) -> None:
-        """Compare what was written with the etag that came back, and where these differ, with what can be read.
+        """Compare what was written with the etag that came back; if they differ, read the object and compare.
 
         Raises:
             StoreError: The store holds other bytes; it is worth writing them again.
@@ -188,16 +188,16 @@ def _md5(data: Data) -> bytes:
 
 
 class RetryingStore:
-    """What Stoker reads from and writes to. Safe in any thread.
+    """A store with retries, a rate limit and checks of content. Safe from any thread.
 
-    A request that fails is made again after a wait that doubles each time, with jitter, until it has failed for about
-    two minutes; a store that has never answered is given up much sooner. A store that says it is busy is sent fewer
-    requests at a time, and more again as it answers, up to as many as before (`RateLimit`).
-    What comes back is checked by length, and by its MD5 where the store tells that.
+    A request that fails is retried with exponential back-off and jitter until it has failed for about two minutes, or
+    much less if the store has never answered. A store that says it is busy gets fewer requests at a time, and more
+    again as it answers, up to as many as before (`RateLimit`). Data that come back are checked by length, and by MD5 if
+    the store gives it.
 
     Args:
         backend: Makes the requests.
-        stop: Ends every wait and refuses new requests once it is set; None if nothing can.
+        stop: Ends every wait and refuses new requests once it is set; None: nothing does.
 
     Attributes:
         name, has_listings: Those of the backend.
@@ -222,7 +222,7 @@ class RetryingStore:
         return self._rate.answered
 
     def stoppable(self, stop: threading.Event) -> RetryingStore:
-        """Return the same store for a caller that may want to stop waiting; both have one rate limit."""
+        """Return the same store for a caller that may want to stop waiting; both share one rate limit."""
         other = RetryingStore(self._backend, stop)
         other._rate, other._content = self._rate, self._content
         return other
@@ -237,7 +237,7 @@ class RetryingStore:
                     if self._stop.is_set():
                         raise ClosedError(f"stopped while listing {self.name}")
                     self._rate.answered = True
-                    # Not by order: there are stores that keep to one which is almost that of the keys.
+                    # Not by comparing order: some stores list in an order that is only nearly that of the keys.
                     if entry.key != resumed:
                         last = entry.key
                         backoff.renew()
@@ -250,7 +250,7 @@ class RetryingStore:
                 raise self._refused("list", prefix) from error
 
     def children(self, prefix: str) -> Children:
-        """Return what lies directly below ``prefix``; takes memory for all of it."""
+        """Return the folders and objects directly below ``prefix``, all of them in memory."""
         return self._try("list", prefix, lambda: self._backend.children(prefix))
 
     def has_below(self, prefix: str) -> bool:
@@ -266,7 +266,7 @@ class RetryingStore:
         return self.stat(key).size_bytes
 
     def is_object(self, key: str) -> bool:
-        """Return whether there is such an object; nothing has a key that the store cannot spell."""
+        """Return whether there is such an object; false for a key that the store does not allow."""
         try:
             self.stat(key)
         except FileNotFoundError:
@@ -278,10 +278,10 @@ class RetryingStore:
         return True
 
     def read(self, key: str, start: int = 0, length: int | None = None, *, limit: int | None = None) -> bytes:
-        """Return ``length`` bytes of an object from ``start`` on, or all of one that has no more than ``limit``.
+        """Return ``length`` bytes of an object from ``start`` on, or all of an object of at most ``limit`` bytes.
 
         Raises:
-            StorageError: It ends before ``start + length``, too.
+            StorageError: Also if it ends before ``start + length``.
             OSError: It is longer than ``limit`` (``EFBIG``).
         """
         if length is None:
@@ -289,11 +289,11 @@ class RetryingStore:
         return self._try("read", key, lambda: self._part(key, start, length))
 
     def write(self, key: str, data: Data) -> None:
-        """Write an object, whole or not at all, in place of any there is."""
+        """Write or replace an object, whole or not at all."""
         self._try("write", key, lambda: self._put(key, data))
 
     def create(self, key: str, data: Data) -> bool:
-        """Write an object that is not there yet, and return whether it was not; of several writers one succeeds."""
+        """Write an object unless it exists; return whether it was written. Of several writers, one succeeds."""
 
         def create() -> bool:
             try:
@@ -309,7 +309,7 @@ class RetryingStore:
         self._try("delete", key, lambda: self._backend.delete(key))
 
     def delete_below(self, prefix: str) -> None:
-        """Delete everything below a prefix; where the store has no folders, one object after another."""
+        """Delete everything below a prefix; in a store without folders, object by object."""
         if not self._try("delete", prefix, lambda: self._backend.delete_folder(prefix)):
             self.delete_all([entry.key for entry in self.entries(prefix)])
 
@@ -329,7 +329,7 @@ class RetryingStore:
         if len(data) != length:
             size_bytes = self._backend.stat(key).size_bytes
             problem = f"{len(data)} bytes came from byte {start} on instead of {length}"
-            # A short answer may come from the wire; a short object stays one.
+            # A short answer may be an accident of the network; a short object stays short.
             raise StoreError(f"{problem}; it has {size_bytes} bytes", retry=size_bytes >= start + length)
         return data
 

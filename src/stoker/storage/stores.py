@@ -1,9 +1,9 @@
-"""Which scheme of a URL leads to which store, and what requests need beside a URL: settings, and signatures in queries.
+"""The store of each scheme, and what requests need beside a URL: settings, and signatures in queries.
 
-To add a store: a backend like `objects` or `hdfs`, and a row here. Settings and queries may be secret. They are given
-where a `Location` is made, and from then on belong to the process: tables, plans and lists hold URLs as bytes, which
-are looked up here when a request is made. So nothing that is printed, stored or hashed has them. A pickled `Location`
-takes them along, for processes that read the same.
+To add a store, write a backend like `objects` or `hdfs`, and add a row here. Settings and queries may be secret. They
+are given where a `Location` is made, and belong to the process from then on: tables, plans and lists hold plain URLs as
+bytes, for which a request looks up its settings here. So nothing that is printed, stored or hashed contains them. A
+pickled `Location` takes them along, for processes that read the same.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ BACKENDS = {
     "http": ("web", "WebBackend"),
     "https": ("web", "WebBackend"),
 }
-"""What opens the stores of each scheme: a module, imported when it is needed, for the clients are extras, and a class.
+"""Module and class that open the stores of each scheme; the module is imported when needed, as clients are extras.
 
-It is called with scheme and bucket, and with the settings that a source has of its own.
+The class is called with scheme and bucket, and with the settings that were given for them.
 """
 
 
@@ -61,8 +61,8 @@ _stores = PerProcess(_Stores)
 def open_store(root: str) -> RetryingStore:
     """Return the store of a scheme and bucket such as ``s3://photos``.
 
-    Each is opened once in a process, with the settings that it was given (`configure`); a forked process opens one of
-    its own. What a pool of `stoppable_pool` asks for stops waiting with the pool.
+    Each is opened once per process, with the settings that it was given (`configure`); a forked process opens its own.
+    In a thread of a `stoppable_pool`, requests stop waiting when the pool does.
     """
     stores = _stores.get()
     with stores.lock:
@@ -76,7 +76,7 @@ def open_store(root: str) -> RetryingStore:
 
 
 def configure(root: str, settings: StoreSettings) -> None:
-    """Have a store opened with settings of its own, instead of those of the environment, from now on."""
+    """From now on, open a store with these settings instead of those of the environment."""
     scheme, hints = root.partition("://")[0], get_type_hints(StoreSettings, include_extras=True)
     taken = {name for name, hint in hints.items() if scheme in get_args(hint)[1].split()}
     for name in settings.keys() - taken:
@@ -88,7 +88,7 @@ def configure(root: str, settings: StoreSettings) -> None:
     stores = _stores.get()
     with stores.lock:
         same = [other for other in stores.opened if scope_of(other) == scope_of(root)]
-        # A store that never answered was probably a typing error.
+        # Settings of a store that never answered were probably mistyped.
         in_use = any(stores.opened[other].has_answered for other in same) if same else bool(before)
         if in_use and any(before.get(name) != settings.get(name) for name in _WHERE):
             message = f"{root} has another {' or '.join(_WHERE)} in this process"
@@ -101,10 +101,10 @@ def configure(root: str, settings: StoreSettings) -> None:
 
 
 def pinned(root: str) -> str:
-    """Return a repository of the Hugging Face Hub at the commit that a revision is, asked for once in a process.
+    """Return a repository of the Hugging Face Hub at the commit of its revision, which is requested once per process.
 
     Raises:
-        FileNotFoundError, PermissionError: There is no such repository or revision, or it is not for everybody.
+        FileNotFoundError, PermissionError: There is no such repository or revision, or it is private or gated.
         OSError: The Hub does not say.
     """
     repository, _, revision = root.partition("@")
@@ -115,7 +115,7 @@ def pinned(root: str) -> str:
     if root not in commits:
         try:
             commits[root] = str(open_store(root).stat("").etag)
-        except (FileNotFoundError, PermissionError) as error:  # it does not tell what is private from what is not there
+        except (FileNotFoundError, PermissionError) as error:  # the Hub does not tell which
             message = "the Hugging Face Hub has no such dataset or revision, or it is private or gated; see HF_TOKEN"
             raise type(error)(error.errno, message, root) from None
     return f"{repository}@{commits[root]}"
@@ -133,10 +133,10 @@ _WHERE = ("endpoint", "account_name")
 
 @dataclass(slots=True)
 class Given:
-    """What was given in this process."""
+    """Settings, queries and commits that this process was given."""
 
     settings: dict[str, StoreSettings] = field(default_factory=dict, repr=False)  # by `scope_of` of a store
-    # by URL without its query; that of everything below, too
+    # by URL without its query; they hold for everything below it, too
     queries: dict[str, str] = field(default_factory=dict, repr=False)
     commits: dict[str, str] = field(default_factory=dict)  # of repositories of the Hub, by URL with a revision
 
@@ -148,7 +148,7 @@ given = Given()
 
 
 def _received(*theirs: dict[str, Any]) -> Given:
-    """Take over what another process was given and this one was not."""
+    """Take over what another process was given, unless this one was given something else."""
     all_mine: tuple[dict[str, Any], ...] = (given.settings, given.queries, given.commits)
     for mine, other in zip(all_mine, theirs, strict=True):
         mine.update((key, value) for key, value in other.items() if key not in mine)
@@ -156,12 +156,12 @@ def _received(*theirs: dict[str, Any]) -> Given:
 
 
 def settings_of(root: str) -> StoreSettings:
-    """Return the settings that a store was given; none where it has those of the environment."""
+    """Return the settings that a store was given; empty if it has those of the environment."""
     return given.settings.get(scope_of(root), {})
 
 
 def scope_of(root: str) -> str:
-    """Return what settings of a store are for: all revisions of a repository of the Hub have the same."""
+    """Return the part of a URL that has settings: all revisions of a repository of the Hub share them."""
     return root.partition("@")[0] if root.startswith("hf://") else root
 
 
@@ -170,7 +170,7 @@ def scope_of(root: str) -> str:
 
 def set_query(url: str, query: str) -> None:
     """Send a query with requests for a URL and for what lies below it."""
-    if "{" in url:  # which stands for several files of one folder, or of several
+    if "{" in url:  # braces stand for several files of one or more folders
         url = url[: url.index("{")].rpartition("/")[0]
     before = given.queries.get(url, query)
     if before != query and not all(is_signed(b"?" + text.encode()) for text in (before, query)):
@@ -193,21 +193,21 @@ def is_signed(url: bytes) -> bool:
 
 
 def without_signature(url: bytes) -> bytes:
-    """Return a URL of a list as it may be shown: without its query, if that has a secret in it."""
+    """Return a URL of a list so that it can be shown: without its query, if that contains a secret."""
     return url.partition(b"?")[0] if is_signed(url) else url
 
 
 def is_beside_signed(url: str) -> bool:
-    """Return whether a URL is not one that was given, but others of its server were, with queries.
+    """Return whether a URL was not given, but others of its server were, with queries.
 
-    Servers that keep files for those who have a signature do not tell the others whether there is one.
+    Servers that require signatures do not say without one whether a file exists.
     """
     server = "/".join(url.split("/", 3)[:3])
     return url not in given.queries and any(other.startswith(f"{server}/") for other in given.queries)
 
 
 def end_of(query: str) -> datetime | None:
-    """Return when a signature ends, as S3, Google Cloud Storage, Azure and CloudFront write it."""
+    """Return when a signature expires, as S3, Google Cloud Storage, Azure and CloudFront write it; None if unknown."""
     values = {name.lower(): value[0] for name, value in parse_qs(query).items()}
     with suppress(KeyError, ValueError, OverflowError):
         for cloud in ("x-amz", "x-goog"):
@@ -222,13 +222,13 @@ def end_of(query: str) -> datetime | None:
 
 
 def has_expired(query: str) -> bool:
-    """Return whether a signature is known to have ended."""
+    """Return whether a signature is known to have expired."""
     end = end_of(query)
     return end is not None and end < datetime.now(UTC)
 
 
 def refusal_of(query: str) -> str:
-    """Return what a server means that refuses a URL with this query."""
+    """Return why a server has probably refused a URL with this query."""
     if has_expired(query):
         return f"the signature of its URL has expired ({end_of(query):%Y-%m-%d %H:%M %Z}); sign it again"
     return "the signature of its URL does not allow this, or not any more; sign it again"

@@ -1,8 +1,8 @@
 """Files on web servers, by ``http(s)://`` URL: many at a time, from many servers, none of which is trusted.
 
-Requests are made by one event loop in a thread of its own (`stoker.http_client`); callers are other threads,
-which wait for it. An exchange ends when its time is over, however slowly a server sends, and at once when the caller
-stops. No more bytes are taken than the caller allows. The number of requests at a time to a server is limited
+One event loop makes all requests in a thread of its own (`stoker.http_client`), for which callers in other threads
+wait. An exchange ends when its time is over, however slowly a server sends, and at once when the caller stops. No more
+bytes are taken than the caller allows. The number of requests at a time to a server is limited
 (`stoker.storage.retrying.RateLimit`). Messages of errors are short and always the same, so that they can be counted.
 """
 
@@ -51,20 +51,20 @@ MAX_WEB_BYTES = 2**25
 
 CONNECT_SECONDS = 5.0
 SILENT_SECONDS = 10.0
-"""Without a byte from a server."""
+"""A server that sends no byte for this long has failed."""
 ALL_SECONDS = 60.0
-"""From the first byte of a request to the last one of the answer, with all redirects."""
+"""Longest time from the first byte of a request to the last one of the answer, with all redirects."""
 LONGEST_WAIT = 30.0
-"""A server that asks to wait longer is not asked again."""
+"""If a server asks to wait longer, the request is not retried."""
 NETWORK_SECONDS = 30.0
-"""Without an answer of any server, after which the network of this machine is what fails."""
+"""If no server has answered for this long, the network of this machine has failed."""
 
 _MAX_URL_BYTES = 2**13
 _TRIES = 3
 _FIRST_WAIT = 0.5
 _REDIRECTS = 10
 _AT_ONCE = 16  # requests to one server
-_SERVERS = 4096  # whose state is kept
+_SERVERS = 4096  # the most servers whose state is remembered
 _DEAD_AFTER = 8  # requests in a row without an answer
 _DEAD_SECONDS = 60.0
 _FAMILIAR_SECONDS = 15.0
@@ -85,8 +85,8 @@ _NO_NETWORK = frozenset({errno.ENETDOWN, errno.ENETUNREACH})
 def read_url(url: bytes) -> bytes:
     """Return what a web server sends for a URL.
 
-    It is asked up to three times while it is busy or does not answer. This takes a few minutes at most, and ends at
-    once when `stop_waiting_when` says so. No more than `MAX_WEB_BYTES` are taken.
+    While the server is busy or does not answer, the request is made up to three times. This takes a few minutes at
+    most, and ends at once when the event of `stop_waiting_when` is set. No more than `MAX_WEB_BYTES` are taken.
 
     Raises:
         SourceError: Nothing can be read from this URL; the message says why, without the URL.
@@ -114,7 +114,7 @@ def read_url(url: bytes) -> bytes:
 
 
 def checked(url: bytes) -> str:
-    """Return a URL as a request needs it."""
+    """Return a URL in the form that a request needs, or raise a `StoreError`."""
     if len(url) > _MAX_URL_BYTES:
         raise StoreError(f"it is longer than {_MAX_URL_BYTES:,} bytes", retry=False)
     try:
@@ -128,7 +128,7 @@ def checked(url: bytes) -> str:
             raise ValueError(text)
         if not host.isascii():
             text = parts._replace(netloc=host.encode("idna").decode() + (f":{port}" if port else "")).geturl()
-    except ValueError:  # which may show a signature
+    except ValueError:  # its text may show a signature
         raise StoreError("it is not a URL that can be asked for", retry=False) from None
     return text
 
@@ -138,33 +138,33 @@ def checked(url: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a request is for."""
+    """What a request asks for."""
 
     limit: int | None  # the most bytes that are taken; None for any number
-    span: tuple[int, int] | None = None  # first byte and the one after the last; None of all
-    is_stored: bool = False  # whether it is asked of a server as of a store: one that is to be trusted and waited for
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # what requests to one server have besides
+    span: tuple[int, int] | None = None  # first byte and the one after the last; None for all
+    is_stored: bool = False  # whether the server is used as a store: it is trusted and waited for
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # more headers, for one server only
     trusted: str = ""  # scheme and host of that server
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came: the body of an answer, and what its head says."""
+    """The body of an answer, and values of its headers."""
 
     data: bytes
-    size_bytes: int | None  # of the whole file; None where the server does not say
-    etag: str | None  # what it says the content is known by
-    link: str = ""  # its header ``Link``
-    url: str = field(default="", repr=False)  # where it came from in the end
+    size_bytes: int | None  # of the whole file; None if the server does not say
+    etag: str | None  # header ``ETag``, which identifies the content
+    link: str = ""  # header ``Link``
+    url: str = field(default="", repr=False)  # the URL after all redirects
 
 
 @dataclass(slots=True)
 class _Server:
-    rate: RateLimit = field(default_factory=lambda: RateLimit(_AT_ONCE))  # how many requests it is sent at a time
-    asked: float = -_FAMILIAR_SECONDS  # when it was asked last
-    failures: int = 0  # requests in a row to which nobody answered
-    dead_until: float = 0.0  # it is not asked before
-    problem: str = ""  # what the last of these said
+    rate: RateLimit = field(default_factory=lambda: RateLimit(_AT_ONCE))  # how many requests it gets at a time
+    asked: float = -_FAMILIAR_SECONDS  # time of the last request to it
+    failures: int = 0  # requests in a row that found no server
+    dead_until: float = 0.0  # it gets no request before this time
+    problem: str = ""  # the error of the last failure
 
 
 class _Client:
@@ -181,13 +181,13 @@ class _Client:
         return now - self._answered > NETWORK_SECONDS
 
     def get(self, url: str, wanted: Wanted, stop: threading.Event) -> Answer:
-        """Return the answer to one request, wherever that was moved to."""
+        """Return the answer to one request, and follow redirects."""
         left, asked = ALL_SECONDS, url
         for _ in range(_REDIRECTS + 1):
             server = self._server(url, is_stored=wanted.is_stored)
             with server.rate.turn(stop):
                 began = time.monotonic()
-                # A list may name thousands of servers, each of which would leave an idle connection here.
+                # A list may name thousands of servers, and each would leave an idle connection here.
                 keep = wanted.is_stored or began - server.asked < _FAMILIAR_SECONDS
                 server.asked = began
                 try:
@@ -231,7 +231,7 @@ class _Client:
             server.dead_until, server.problem = time.monotonic() + _DEAD_SECONDS, str(error)
 
     def _wait_for(self, exchange: Coroutine[Any, Any, _T], stop: threading.Event) -> _T:
-        """Return the result of an exchange, which ends when this thread does not wait for it any more."""
+        """Return the result of an exchange; it is cancelled when this thread stops waiting for it."""
         future = asyncio.run_coroutine_threadsafe(exchange, self._running_loop())
         try:
             while not wait([future], _LOOK_SECONDS).done:
@@ -250,13 +250,13 @@ class _Client:
             return self._loop
 
     def _run(self) -> None:
-        # This frame refers to the session for ever: nobody closes that, neither at exit nor in a forked process, where
-        # it would act on connections of the parent.
+        # This frame refers to the session for ever, so that nothing closes it, neither at exit nor in a forked process,
+        # where that would act on connections of the parent.
         assert self._loop is not None
         self._loop.run_forever()
 
     async def _exchange(self, url: str, wanted: Wanted, seconds: float, *, keep: bool) -> Answer | str:
-        """Make one request; return the answer, or the URL that it leads to."""
+        """Make one request; return the answer, or the URL of a redirect."""
         if self._session is None:
             self._session = http_client.new_session()
         is_trusted = urlsplit(url)[:2] == urlsplit(wanted.trusted)[:2]
@@ -279,17 +279,17 @@ class _Client:
         except (aiohttp.ClientError, OSError, ValueError) as error:
             if limit.expired():
                 raise StoreError("it was not all there in time", retry=False) from error
-            cause = None if isinstance(error, ValueError) else error  # whose text may be a URL with a signature
+            cause = None if isinstance(error, ValueError) else error  # its text may be a URL with a signature
             raise _translated(error, by_proxy=http_client.proxy_of(url) is not None) from cause
 
 
 def _log_quietly(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Note what a server has done to its connection; whoever waits for an answer is told by an error."""
+    """Log errors of connections as debug messages; callers that wait for an answer get an error of their own."""
     _log.debug("%s", context.get("message"), exc_info=context.get("exception"))
 
 
 def _moved(response: ClientResponse, url: str) -> str | None:
-    """Return where a redirect leads; None if there is an answer."""
+    """Return the URL of a redirect; None if the response is not one."""
     try:
         location = http_client.redirect_of(response, url)
         return None if location is None else checked(location.encode())
@@ -328,7 +328,7 @@ async def _answer(response: ClientResponse, wanted: Wanted) -> Answer:
 
 
 async def _part(response: ClientResponse, span: tuple[int, int]) -> Answer:
-    """Return the part of a file that a response brings, or nothing where the file ends before."""
+    """Return the part of a file that a response holds; empty if the file ends before it."""
     (start, total), etag = http_client.range_of(response), response.headers.get("ETag")
     if response.status == _PAST_THE_END:
         return Answer(b"", total, etag)
@@ -339,7 +339,7 @@ async def _part(response: ClientResponse, span: tuple[int, int]) -> Answer:
 
 
 def _forbidden_use(values: list[str]) -> str | None:
-    """Return what headers ``X-Robots-Tag`` forbid, if they do, as img2dataset understands them."""
+    """Return a use that headers ``X-Robots-Tag`` forbid, as img2dataset understands them; None without one."""
     for value in values:
         agent, colon, rest = value.partition(":")
         if colon and agent.strip().lower() != _AGENT:
@@ -365,7 +365,7 @@ def _too_long(limit: int) -> StoreError:
 
 
 class RefusedError(StoreError):
-    """A server refuses a request, as servers do when a signature has expired."""
+    """A server refuses a request, for example because a signature has expired."""
 
 
 class _NoServerError(StoreError):
@@ -379,11 +379,11 @@ _PROBLEMS: tuple[tuple[type[Exception], str, bool], ...] = (
     (aiohttp.SocketTimeoutError, "its server fell silent", True),
     (ValueError, "it is not a URL that can be asked for", False),
 )
-"""Kinds of errors, most special first, what they mean, and whether another try may help."""
+"""Kinds of errors, the most specific first, what they mean, and whether to retry."""
 
 
 def _translated(error: Exception, *, by_proxy: bool) -> StoreError | OSError:
-    """Return what went wrong in plain words; never the text of another library, which may hold anything."""
+    """Return an error in plain words; never with the text of another library, which may contain anything."""
     number = error.errno if isinstance(error, OSError) else None
     if number in _OUT_OF_RESOURCES:
         return OSError(number, os.strerror(number))
@@ -417,7 +417,7 @@ _client = PerProcess(_Client)
 class WebBackend(Backend):
     """The files of a web server, by their paths; see `stoker.storage.backend.Backend`.
 
-    They can be read, where the server sends parts of them, and nothing else: there are no folders and no listings.
+    They can only be read, and only if the server sends parts of files; there are no folders and no listings.
     """
 
     has_listings = False
