@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from scripts.reference import docstrings
 from stoker.builder.settings import PRESETS, Preset
+from stoker.download import DATASETS
 from stoker.format.shard_names import ShardNaming
 from stoker.inspect.bench import CASES
 from stoker.loader import ranks
@@ -200,7 +201,9 @@ def _read_variables() -> set[str]:
     names: set[str] = set()
     for path in [*(ROOT / "src" / "stoker").rglob("*.py")]:
         text = path.read_text(encoding="utf-8")
-        if "environ" in text or "AccountNames" in text:
+        if "environ" in text:
             constants = (node.value for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant))
             names |= {value for value in constants if isinstance(value, str) and _NAME.fullmatch(value)}
+    accounts = [dataset.account for dataset in DATASETS.values() if dataset.account is not None]
+    names |= {name for account in accounts for name in (account.username, account.key, account.directory)}
     return {name for name in names if not name.startswith("SC_")}  # of os.sysconf
