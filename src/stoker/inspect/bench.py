@@ -87,6 +87,8 @@ if TYPE_CHECKING:
 
 
 SEED = 17
+SCALE = (0.08, 1.0)
+RATIO = (3 / 4, 4 / 3)
 RAW_SIDE = 256
 """Height and width of the tensors that raw records hold."""
 
@@ -97,6 +99,10 @@ _FEWEST_IMAGES = 64
 _REMOTE_THREADS = 32
 _SHARDS = 8
 _IMAGES = "images.pickle"
+_SERVE = "import sys; from stoker.inspect.bench import serve; serve(*sys.argv[1:])"
+_MOST_OF_CODEC = 4096  # kept in memory by the codec alone; enough that the processor's caches do not help
+_IMAGES_A_RUN = 512  # of the codec: its threads are started again each run, so a run is long compared with that
+_CACHE_BUDGET = 2**40  # whether there is enough memory was checked before
 
 Group = Literal["limit", "ladder", "stoker"]
 """What a case is: the codec alone; a step of the ladder, without Stoker; one of Stoker's ways."""
@@ -606,13 +612,6 @@ def measure_configured(
 
 
 # One case, in a process of its own: cases share no threads, imports or memory, and are not started again each round.
-
-_SERVE = "import sys; from stoker.inspect.bench import serve; serve(*sys.argv[1:])"
-SCALE = (0.08, 1.0)
-RATIO = (3 / 4, 4 / 3)
-_MOST_OF_CODEC = 4096  # kept in memory by the codec alone; enough that the processor's caches do not help
-_IMAGES_A_RUN = 512  # of the codec: its threads are started again each run, so a run is long compared with that
-_CACHE_BUDGET = 2**40  # whether there is enough memory was checked before
 
 
 def batches(spec: BenchSpec, images: BenchImages, case: Case) -> Iterator[int]:
