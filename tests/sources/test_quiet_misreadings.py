@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import functools
-import io
 import json
 import re
 import subprocess
-import tarfile
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -18,7 +16,7 @@ from PIL import Image
 import stoker
 from reference import pictures
 from sources.layouts import BOXES, Drawn
-from sources.making import check_refused, listing, split_sizes, write
+from sources.making import check_refused, listing, split_sizes, tar_bytes, write
 from stoker.cli.main import main
 from stoker.errors import SourceError, SourceWarning
 
@@ -1012,14 +1010,9 @@ def test_yolo_lists_may_have_paths_of_windows(tmp_path: Path) -> None:
 
 def test_names_of_classes_in_webdatasets_are_refused_with_a_line_that_reads_them(tmp_path: Path) -> None:
     names = {f"{i}": ("cat", "great dog")[i % 2] for i in range(4)}
-    members = {
-        f"{i}.{end}": picture(i) if end == "jpg" else names[f"{i}"].encode() for i in range(4) for end in ("jpg", "cls")
-    }
-    with tarfile.open(tmp_path / "a.tar", "w") as tar:
-        for name, content in members.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(content)
-            tar.addfile(info, io.BytesIO(content))
+    samples = [((f"{i}.jpg", picture(int(i))), (f"{i}.cls", name.encode())) for i, name in names.items()]
+    members = dict(member for sample in samples for member in sample)
+    write(tmp_path, {"a.tar": tar_bytes(members)})
     typed = check_refused(tmp_path).partition("type: ")[2]
     subprocess.run(["sh", "-c", f"mkdir photos && cd photos && tar -xf ../a.tar && {typed}"], check=True, cwd=tmp_path)
     source = listing(tmp_path / "photos")

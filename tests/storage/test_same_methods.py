@@ -47,11 +47,15 @@ def test_listing(folder: Location) -> None:
     assert folder.folders() == [b"a", b"b"]
     assert sorted(folder.files_below()) == [(b"a/x/y", 5), (b"b/1", 3), (b"b/2", 3), (b"bb", 2), (b"c.txt", 5)]
     assert sorted(folder.files_below(folder=b"a")) == [(b"x/y", 5)]
+    assert sorted((folder / "b").files_below()) == [(b"1", 3), (b"2", 3)]
     assert not folder.leads_back(b"a/x")
     assert folder.is_same(folder / "")
     assert not folder.is_same(folder / "a")
     assert (folder / "*" / "[12]").matching() == [folder / "b/1", folder / "b/2"]
     assert (folder / "**" / "y").matching() == [folder / "a/x/y"]
+    assert (folder / "*" / "?" / "y").matching() == [folder / "a/x/y"]
+    assert (folder / "**" / "[2y]").matching() == [folder / "a/x/y", folder / "b/2"]
+    assert ((folder / "b/1").matching(), (folder / "b").matching()) == ([folder / "b/1"], [])
     assert (folder / "bb").matching(regular=True) == [folder / "bb"]
     assert (folder / "*").matching() == [folder / "bb", folder / "c.txt"]
 
@@ -90,13 +94,20 @@ def test_reading(folder: Location) -> None:
     with path.local_copy() as copy:
         copy.fetch()
         assert copy.path.read_bytes() == data
-    with pytest.raises(OSError, match="is larger than 9999 bytes") as caught:
+    with pytest.raises(OSError, match="is larger than 9999 bytes") as too_large:
         path.read_at_most(9_999)
-    assert caught.value.filename == str(path)
-    for request in ((folder / "no").size, (folder / "no").read_bytes, lambda: (folder / "no").read_at_most(9)):
-        with pytest.raises(FileNotFoundError) as missing:
+    assert too_large.value.filename == str(path)
+    (folder / "empty").write_atomically(b"")
+    assert ((folder / "empty").read_bytes(), (folder / "empty").size()) == (b"", 0)
+    missing = folder / "no"
+    for request in (
+        missing.size, missing.read_bytes, missing.unlink,
+        lambda: missing.read_at_most(9), lambda: missing.read_range(3, 4),
+    ):  # fmt: skip
+        with pytest.raises(FileNotFoundError) as caught:
             request()
-        assert missing.value.filename == str(folder / "no")
+        assert caught.value.filename == str(missing)
+    missing.unlink(missing_ok=True)
 
 
 def test_writing(folder: Location) -> None:
@@ -116,9 +127,6 @@ def test_writing(folder: Location) -> None:
     assert not (folder / "one").create(b"2")
     assert (folder / "one").read_bytes() == b"1"
     (folder / "one").unlink()
-    with pytest.raises(FileNotFoundError):
-        (folder / "one").unlink()
-    (folder / "one").unlink(missing_ok=True)
     (folder / "set").remove_folder()
     (folder / "set").remove_folder()
     assert list(folder.files_below()) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import multiprocessing
 import os
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
@@ -30,7 +30,7 @@ def folder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> S
 def test_what_is_written_is_read(folder: StoreLocation, name: str) -> None:
     data = os.urandom(70_000)
     path = folder / name
-    assert not path.exists()
+    assert (folder.children(), folder.is_dir(), path.exists()) == ([], False, False)
     path.write_atomically(data)
     assert path.read_bytes() == data
     assert path.size() == len(data)
@@ -56,60 +56,12 @@ def test_parts_of_an_object(folder: StoreLocation) -> None:
         store.read(path.key, 20_000, 1)
 
 
-def test_an_empty_object(folder: StoreLocation) -> None:
-    (folder / "empty").write_atomically(b"")
-    assert (folder / "empty").read_bytes() == b""
-    assert (folder / "empty").size() == 0
-
-
-def test_what_is_not_there(folder: StoreLocation) -> None:
-    for request in (
-        (folder / "no").read_bytes,
-        lambda: folder.store.read((folder / "no").key, 3, 4),
-        (folder / "no").size,
-        (folder / "no").unlink,
-    ):
-        with pytest.raises(FileNotFoundError) as caught:
-            request()
-        assert caught.value.filename == str(folder / "no")
-    (folder / "no").unlink(missing_ok=True)
-    assert folder.children() == []
-    assert not folder.is_dir()
-
-
-def test_folders_and_patterns(folder: StoreLocation) -> None:
-    for name in ("b/2", "b/1", "a/x/y", "c.txt", "bb"):
-        (folder / name).write_atomically(name.encode())
-    assert [child.name for child in folder.children()] == [b"a", b"b", b"bb", b"c.txt"]
-    assert folder.folders() == [b"a", b"b"]
-    assert (folder / "b").is_dir()
-    assert not (folder / "b").is_file()
-    assert [path.name for path in (folder / "b" / "[12]").matching()] == ["1", "2"]
-    assert (folder / "*" / "?" / "y").matching() == [folder / "a/x/y"]
-    assert (folder / "**" / "[2y]").matching() == [folder / "a/x/y", folder / "b/2"]
-    assert (folder / "b/1").matching() == [folder / "b/1"]
-    assert (folder / "b").matching() == []
-    assert sorted(entry.key for entry in folder.store.entries((folder / "b").key)) == [
-        (folder / "b" / "1").key,
-        (folder / "b" / "2").key,
-    ]
-    assert {entry.size_bytes for entry in folder.store.entries(folder.key)} == {2, 3, 5}
-
-
 def test_more_than_a_page(folder: StoreLocation) -> None:
     names = [f"{number:05}" for number in range(1203)]
-    threads = [threading.Thread(target=_write_all, args=(folder, names[part::16])) for part in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(lambda name: (folder / name).write_atomically(b""), names))
     assert sorted(entry.key for entry in folder.store.entries(folder.key)) == [(folder / name).key for name in names]
     assert [child.name.decode() for child in folder.children()] == names
-
-
-def _write_all(folder: StoreLocation, names: list[str]) -> None:
-    for name in names:
-        (folder / name).write_atomically(b"")
 
 
 def test_one_of_many_creates(folder: StoreLocation) -> None:
@@ -119,11 +71,8 @@ def test_one_of_many_creates(folder: StoreLocation) -> None:
         if folder.store.create((folder / "one").key, b"%d" % number):
             won.append(number)
 
-    threads = [threading.Thread(target=create, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(create, range(8)))
     assert len(won) == 1
     assert (folder / "one").read_bytes() == b"%d" % won[0]
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import pickle
 import re
-import tarfile
 import traceback
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,12 +12,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from PIL import Image
 
 import stoker
 from builder.trees import contents
 from reference import pictures
 from servers.web import WebHandler, web_server
+from sources.making import tar_bytes
 from stoker.cli.main import main
 from stoker.errors import ConfigError, DatasetNotFoundError, SourceError, StokerError, StorageError
 from stoker.forks import PerProcess
@@ -113,22 +111,20 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stores.given, "queries", {})
 
 
-def jpeg(seed: int) -> bytes:
-    return pictures.encode(
-        Image.fromarray(np.random.default_rng(seed).integers(0, 256, (30, 40, 3), np.uint8)), format="JPEG"
-    )
-
-
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[FileServer]:
     """A server of a tar of folders, two WebDataset tars, and a dataset."""
     root = tmp_path / "web"
     root.mkdir()
-    photos = {f"{name}/{number}.jpg": jpeg(number) for number, name in enumerate(["cat", "dog"] * 6)}
+    photos = {f"{name}/{number}.jpg": pictures.jpeg(40, 30, number) for number, name in enumerate(["cat", "dog"] * 6)}
     samples = {
         f"{number:03d}.{kind}": data
         for number in range(8)
-        for kind, data in (("jpg", jpeg(number)), ("cls", b"%d" % (number % 2)), ("txt", b"number %d" % number))
+        for kind, data in (
+            ("jpg", pictures.jpeg(40, 30, number)),
+            ("cls", b"%d" % (number % 2)),
+            ("txt", b"number %d" % number),
+        )
     }
     names = list(samples)
     for name, members in {
@@ -136,11 +132,7 @@ def server(tmp_path: Path) -> Iterator[FileServer]:
         "shard-000000.tar": {name: samples[name] for name in names[:12]},
         "shard-000001.tar": {name: samples[name] for name in names[12:]},
     }.items():
-        with tarfile.open(root / name, "w") as tar:
-            for member, data in members.items():
-                info = tarfile.TarInfo(member)
-                info.size = len(data)
-                tar.addfile(info, io.BytesIO(data))
+        (root / name).write_bytes(tar_bytes(members))
     stoker.build(root / "pets.tar", root / "dataset", shards=2, progress=False)
     (root / "empty").write_bytes(b"")
     with serving(root) as file_server:
@@ -234,7 +226,7 @@ def test_nothing_is_written_to_a_web_server(tmp_path: Path, server: FileServer) 
 
 def test_images_by_url_stand_in_lists_of_their_own(tmp_path: Path, server: FileServer) -> None:
     (tmp_path / "cat").mkdir()
-    (tmp_path / "cat/1.jpg").write_bytes(jpeg(1))
+    (tmp_path / "cat/1.jpg").write_bytes(pictures.jpeg(40, 30, 1))
     for lines in (f"cat/1.jpg\n{server.url}/cat/2.jpg\n", f"cat/gone.jpg,1\n{server.url}/cat/2.jpg,1\n"):
         (tmp_path / "list.txt").write_text(lines)
         with pytest.raises(SourceError, match=r"line 2 of .*list.txt is the URL of a web server, but the list does"):
@@ -287,7 +279,7 @@ def test_a_signature_that_has_ended_is_told_and_a_new_one_taken(server: FileServ
 
 
 def test_a_list_of_signed_images_keeps_no_signature(tmp_path: Path, server: FileServer) -> None:
-    (server.root / "a.jpg").write_bytes(jpeg(1))
+    (server.root / "a.jpg").write_bytes(pictures.jpeg(40, 30, 1))
     for folder, secret in (("first", "1"), ("again", "2")):
         urls = [f"{server.url}/{name}?sig={secret}&se=2026-01-01" for name in ("a.jpg", "gone.jpg")]
         (tmp_path / folder).mkdir()
