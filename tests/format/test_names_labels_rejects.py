@@ -12,6 +12,7 @@ from stoker.format import read_rejects, write_rejects
 from stoker.format.directory import ClassLabel, read_labels, write_labels
 from stoker.format.shard_names import ShardName, ShardNaming, SplitShards, find_shards, parse_shard_name
 from stoker.types import Reject
+from written_files import write_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,15 +80,8 @@ def test_templates_that_make_no_names(text: str) -> None:
 
 
 def test_shards_in_folders_of_their_splits(tmp_path: Path) -> None:
-    for name in (
-        "train/10.tfrecords",
-        "train/9.tfrecords",
-        "val/val.tfrecords",
-        "idx/train/9.tfrecords.idx",
-        "other/x.tfrecord",
-    ):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).touch()
+    names = ("train/10.tfrecords", "train/9.tfrecords", "val/val.tfrecords", "idx/train/9.tfrecords.idx")
+    write_files(tmp_path, dict.fromkeys([*names, "other/x.tfrecord"], b""))
     assert find_shards(tmp_path) == {
         "train": SplitShards((tmp_path / "train/9.tfrecords", tmp_path / "train/10.tfrecords"), ()),
         "validation": SplitShards((tmp_path / "val/val.tfrecords",), ()),
@@ -95,14 +89,8 @@ def test_shards_in_folders_of_their_splits(tmp_path: Path) -> None:
 
 
 def test_shards_are_found_without_a_manifest(tmp_path: Path) -> None:
-    for name in (
-        "train-00002-of-00004",
-        "train-00000-of-00004",
-        "val.tfrecord",
-        "labels.txt",
-        "train-00000-of-00004.idx",
-    ):
-        (tmp_path / name).touch()
+    names = ("train-00002-of-00004", "train-00000-of-00004", "val.tfrecord", "labels.txt", "train-00000-of-00004.idx")
+    write_files(tmp_path, dict.fromkeys(names, b""))
     (tmp_path / "folder.tfrecord").mkdir()
     assert find_shards(tmp_path) == {
         "train": SplitShards((tmp_path / "train-00000-of-00004", tmp_path / "train-00002-of-00004"), (1, 3)),

@@ -194,7 +194,15 @@ def test_a_line_that_is_not_a_reject_is_named(copied: Path, line: bytes) -> None
     assert main(["verify", str(copied)]) == 4
 
 
-@pytest.mark.parametrize("line", [*LINES, b'{"shard": "x", "records": 1e400}'], ids=lambda line: ascii(line[:20]))
+LYING_LINES = [
+    *LINES,
+    b'{"shard": "x", "records": 1e400}',
+    b'{"version": ' + b"9" * 5000 + b"}",
+    b'{"dataset": "d", "split": "s", "samples": 1e999}',
+]
+
+
+@pytest.mark.parametrize("line", LYING_LINES, ids=lambda line: ascii(line[:20]))
 def test_lines_of_a_journal_or_a_cache_that_lie(tmp_path: Path, line: bytes) -> None:
     """They are thrown away as if nobody had written them; a journal that does not say its settings is refused."""
     for settings, entry in ((line, line), (with_checksum(line), with_checksum(line, {}))):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import resource
 import struct
-import threading
 from typing import TYPE_CHECKING
 
 import pytest
 
+from other_threads import meanwhile
 from reference import example as example_twin
 from reference import tfrecord as twin
 from stoker import _native
@@ -84,22 +84,15 @@ def test_a_file_cut_between_opening_and_reading(write: Callable[[bytes], str]) -
     whole = _native.frame_record(bytes(1 << 20)) * 64
     path = write(whole)
     os.truncate(path, 1 << 20)  # the records behind are gone before the first scan, whenever the thread begins
-    stop = threading.Event()
 
     def cut_and_restore() -> None:
-        while not stop.is_set():
-            os.truncate(path, len(whole))  # grows back as zeros
-            os.truncate(path, 1 << 20)
+        os.truncate(path, len(whole))  # grows back as zeros
+        os.truncate(path, 1 << 20)
 
-    cutter = threading.Thread(target=cut_and_restore)
-    cutter.start()
-    try:
+    with meanwhile(cut_and_restore):
         for _ in range(50):
             with pytest.raises((TruncatedShardError, CorruptRecordError)):
                 _native.scan_shard(path)
-    finally:
-        stop.set()
-        cutter.join()
 
 
 def test_a_named_pipe_in_place_of_a_shard(tmp_path: Path) -> None:
