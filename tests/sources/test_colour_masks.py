@@ -69,8 +69,7 @@ def labelmap(*names: str) -> str:
 
 
 def masks_of(source: Path, split: str = "train", **given: Any) -> dict[str, NDArray[Any]]:
-    opened = stoker.open(source, split, **given)
-    samples = map(opened.__getitem__, range(len(opened)))
+    samples = stoker.open(source, split, **given)
     return {sample.source.rpartition("/")[2]: np.asarray(sample.fields["mask"]) for sample in samples}
 
 

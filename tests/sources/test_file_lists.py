@@ -216,15 +216,6 @@ def test_an_id_above_the_largest_is_refused(tmp_path: Path) -> None:
     )
 
 
-def test_files_that_are_missing_have_labels_too(tmp_path: Path) -> None:
-    fill(tmp_path, "x/2.jpg")
-    tree = list_source(str(write_list(tmp_path / "list.txt", "x/1.jpg 0", "x/2.jpg 1")))
-    assert [(item.path, item.label, item.size_bytes) for item in tree.table] == [
-        (b"x/1.jpg", 0, 0),
-        (b"x/2.jpg", 1, len(content("2.jpg"))),
-    ]
-
-
 def test_annotations_lie_below_annotations_where_images_lie_below_data(tmp_path: Path) -> None:
     fill(tmp_path, *FILES)
     folder = tmp_path / "Annotations/train/n01"

@@ -53,7 +53,7 @@ def test_batches_have_no_labels_in_the_order_of_names(photos: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         dataset = stoker.open(photos)
-    assert [sample.source for sample in map(dataset.__getitem__, range(12))] == sorted(p.name for p in photos.iterdir())
+    assert [sample.source for sample in dataset] == sorted(p.name for p in photos.iterdir())
     with stoker.Loader(dataset, 12, transform=stoker.TopLeft((24, 32)), shuffle=False) as loader:
         batch = next(iter(loader))
     assert batch.labels.tolist() == [-1] * 12

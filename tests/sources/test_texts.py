@@ -177,9 +177,7 @@ def test_captions_are_those_that_torchvision_reads(form: str, tmp_path: Path) ->
     opened = stoker.open(tmp_path / "flickr", "train")
     assert len(opened) == len(known) == 2
     assert opened.classes == ()
-    stored_fields = {
-        sample.source.rpartition("/")[2]: sample.fields for sample in map(opened.__getitem__, range(len(opened)))
-    }
+    stored_fields = {sample.source.rpartition("/")[2]: sample.fields for sample in opened}
     for name, texts in known.annotations.items():
         assert sorted(stored_fields[name]["captions"]) == sorted(map(str.strip, texts))
         assert stored_fields[name]["caption"] == stored_fields[name]["captions"][0]

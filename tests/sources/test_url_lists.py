@@ -99,8 +99,7 @@ def loop(rows: Sequence[dict[str, Any]]) -> dict[str, bytes]:
 
 
 def stored(out: Path) -> dict[str, bytes]:
-    dataset = stoker.open(out)
-    return {dataset[index].source: bytes(dataset[index].encoded) for index in range(len(dataset))}
+    return {sample.source: bytes(sample.encoded) for sample in stoker.open(out)}
 
 
 def items(tree: Source) -> dict[str, int]:
@@ -307,7 +306,7 @@ def test_a_build_stores_what_a_loop_gets_and_says_why_the_rest_is_missing(
     if name == "list.csv":
         dataset = stoker.open(tmp_path / "out")
         of_url = {row["url"]: row for row in rows}
-        for sample in (dataset[index] for index in range(len(dataset))):
+        for sample in dataset:
             row = of_url[sample.source]
             assert sample.fields == {"caption": row["caption"], "width": row["width"]}
             assert dataset.classes[sample.label].name == row["label"]

@@ -165,7 +165,7 @@ def test_boxes_names_and_masks_are_those_of_torchvision(devkit: Path) -> None:
         opened = stoker.open(devkit, split)
         detection = VOCDetection(str(devkit), image_set=image_set)
         assert len(opened) == len(detection) > 0
-        for sample, (_, target) in zip(map(opened.__getitem__, range(len(opened))), detection, strict=True):
+        for sample, (_, target) in zip(opened, detection, strict=True):
             objects = target["annotation"]["object"]
             assert [opened.classes[box.label].name for box in sample.boxes] == [each["name"] for each in objects]
             corners = [[float(each["bndbox"][side]) for side in ("xmin", "ymin", "xmax", "ymax")] for each in objects]

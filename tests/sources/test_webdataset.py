@@ -94,11 +94,9 @@ def test_a_build_stores_what_webdataset_reads(tmp_path: Path) -> None:
     report = stoker.build(source, tmp_path / "out", progress=False)
     assert report.items == 2 * SAMPLES
     for split, theirs in (("train", "train"), ("validation", "val")):
-        ours = stoker.open(tmp_path / "out", split)
-        samples = [ours[index] for index in range(len(ours))]
         stored = {
             str(sample.source).partition(".")[0]: {"label": sample.label, "image": sample.encoded, **sample.fields}
-            for sample in samples
+            for sample in stoker.open(tmp_path / "out", split)
         }
         assert stored == read_shards(source, theirs)
 
@@ -293,10 +291,7 @@ def test_masks_and_other_images_are_fields(tmp_path: Path) -> None:
     source = tmp_path / "photos.tar"
     assert list_source(str(source)).fields == {"depth": fields.Image(), "mask": fields.Mask(), "my-mask": fields.Mask()}
     stoker.build(source, tmp_path / "out", progress=False)
-    dataset = stoker.open(tmp_path / "out")
-    samples = {
-        str(sample.source).partition(".")[0]: sample for sample in (dataset[index] for index in range(len(dataset)))
-    }
+    samples = {str(sample.source).partition(".")[0]: sample for sample in stoker.open(tmp_path / "out")}
     assert sorted(samples) == ["s0", "s1", "s2", "t0", "t1", "t2"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
@@ -412,7 +407,7 @@ def test_braces_name_the_shards_that_webdataset_reads(tmp_path: Path, cli: Cli) 
     theirs = read_shards(source, "train")
     dataset = stoker.open(pattern)
     assert pickle.loads(pickle.dumps(dataset)).labels.tolist() == dataset.labels.tolist()
-    pairs = sorted((dataset[index].label, dataset[index].encoded) for index in range(len(dataset)))
+    pairs = sorted((sample.label, sample.encoded) for sample in dataset)
     assert pairs == sorted((sample["label"], sample["image"]) for sample in theirs.values())
     whole = stoker.build(source / "train", tmp_path / "folder", progress=False)
     part = stoker.build(pattern, tmp_path / "braces", progress=False)
