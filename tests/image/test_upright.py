@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 import numpy as np
@@ -35,9 +34,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 def photo(kind: str, orientation: int, width: int = 31, height: int = 22, *, xmp: bool = False) -> bytes:
     """A picture that says how it is seen upright."""
-    tags = Image.Exif()
-    tags[274] = orientation
-    metadata: dict[str, Any] = {"exif": tags}
+    metadata: dict[str, Any] = {"exif": pictures.exif(orientation)}
     if xmp and kind == "png":
         metadata = {"pnginfo": PngInfo()}
         metadata["pnginfo"].add_itxt("XML:com.adobe.xmp", (XMP % orientation).decode(), zip=orientation % 2 == 0)
@@ -48,7 +45,7 @@ def photo(kind: str, orientation: int, width: int = 31, height: int = 22, *, xmp
 
 def upright(data: bytes, mode: str = "RGB") -> Image.Image:
     """What Pillow makes of it."""
-    return ImageOps.exif_transpose(Image.open(io.BytesIO(data))).convert(mode)
+    return ImageOps.exif_transpose(pictures.opened(data)).convert(mode)
 
 
 @given(data=st.data(), kind=st.sampled_from(sorted(OPTIONS)), orientation=st.integers(1, 8))
@@ -77,9 +74,7 @@ def test_xmp_says_it_where_exif_does_not(kind: str, orientation: int) -> None:
 
 
 def test_exif_goes_before_xmp() -> None:
-    tags = Image.Exif()
-    tags[274] = 3
-    file = pictures.jpeg(20, 10, exif=tags, xmp=XMP % 6)
+    file = pictures.jpeg(20, 10, exif=pictures.exif(3), xmp=XMP % 6)
     assert (image.decode(file, exif="apply") == np.asarray(upright(file))).all()
     assert image.info(file).orientation == 3
 

@@ -39,9 +39,7 @@ def image(mode: str) -> Image.Image:
 
 @cache
 def encoded(kind: str, mode: str = "RGB", orientation: int = 1) -> bytes:
-    options: dict[str, Any] = {}
-    if orientation != 1:
-        options["exif"] = pictures.exif(orientation)
+    options: dict[str, Any] = {} if orientation == 1 else {"exif": pictures.exif(orientation)}
     if kind == "avif":
         return pictures.encode(image(mode), format="AVIF", quality=90, speed=9, **options)
     out = io.BytesIO()
@@ -50,7 +48,7 @@ def encoded(kind: str, mode: str = "RGB", orientation: int = 1) -> bytes:
 
 
 def by_pillow(data: bytes, mode: str) -> NDArray[np.uint8]:
-    opened = pillow_heif.HeifImageFile(io.BytesIO(data)) if sniff(data) == "heif" else Image.open(io.BytesIO(data))
+    opened = pillow_heif.HeifImageFile(io.BytesIO(data)) if sniff(data) == "heif" else pictures.opened(data)
     return np.asarray(opened.convert(mode))
 
 
@@ -62,17 +60,13 @@ def test_they_become_pngs_of_the_same_pixels(kind: str, mode: str) -> None:
     assert sniff(data) == sniff(data[:32]) == kind
     stored = convert(data, Recipe())
     assert check(data, Recipe()) == stored.storing
-    assert (stored.storing.converted, stored.storing.format, stored.width, stored.height) == (
-        kind,
-        "png",
-        WIDTH,
-        HEIGHT,
-    )
-    with Image.open(io.BytesIO(stored.data)) as png:
-        assert png.mode == mode
-        assert (np.asarray(png) == by_pillow(data, mode)).all()
+    assert (stored.storing.converted, stored.storing.format) == (kind, "png")
+    assert (stored.width, stored.height) == (WIDTH, HEIGHT)
+    png = pictures.opened(stored.data)
+    assert png.mode == mode
+    assert (np.asarray(png) == by_pillow(data, mode)).all()
     assert (decode(data, 2**20) == by_pillow(data, "RGB")).all()
-    small = Image.open(io.BytesIO(convert(data, Recipe(parse_resize("short:9"))).data))
+    small = pictures.opened(convert(data, Recipe(parse_resize("short:9"))).data)
     assert (small.format, small.mode) == ("PNG", mode)
     assert convert(data, Recipe(encode=parse_encode("raw"))).data == by_pillow(data, "RGB").tobytes()
 
@@ -80,10 +74,10 @@ def test_they_become_pngs_of_the_same_pixels(kind: str, mode: str) -> None:
 @pytest.mark.parametrize("orientation", range(2, 9))
 def test_an_avif_is_turned_if_asked(orientation: int) -> None:
     data = encoded("avif", "RGB", orientation)
-    upright = np.asarray(ImageOps.exif_transpose(Image.open(io.BytesIO(data))))
+    upright = np.asarray(ImageOps.exif_transpose(pictures.opened(data)))
     for words, expected in (("apply", upright), ("keep", by_pillow(data, "RGB"))):
         stored = convert(data, Recipe(exif=words)).data
-        assert (np.asarray(Image.open(io.BytesIO(stored))) == expected).all()
+        assert (np.asarray(pictures.opened(stored)) == expected).all()
 
 
 @pytest.mark.parametrize("kind", ["avif", "heif"])

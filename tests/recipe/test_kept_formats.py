@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import pytest
 from PIL import Image
 
 from reference import pictures
+from reference.pictures import opened
 from reference.png import KINDS, png
 from small_cases import each
 from stoker import _native
@@ -41,14 +41,9 @@ def save(kind: str, mode: str = "RGB", **options: Any) -> bytes:
     return pictures.encode(image(mode), format=kind, **options)
 
 
-def opened(data: bytes) -> Image.Image:
-    return Image.open(io.BytesIO(data))
-
-
 def as_pillow_gives_it(data: bytes, mode: str) -> NDArray[Any]:
     """The first frame in a mode."""
-    with opened(data) as frame:
-        return np.asarray(pictures.in_mode(frame, mode))
+    return np.asarray(pictures.in_mode(opened(data), mode))
 
 
 FRAMES = {"save_all": True, "append_images": [image("RGB", 2), image("RGB", 3)]}
@@ -180,9 +175,7 @@ def test_nothing_lossless_becomes_lossy(name: str, recipe: Recipe, crop: Box | N
     if recipe.exif == "apply" and name == "PNG with an orientation":
         expected = expected.transpose(Image.Transpose.ROTATE_270)
     if recipe.resize is not None and recipe.resize.mode == "square":
-        side = min(expected.size)
-        left, top = (expected.width - side) // 2, (expected.height - side) // 2
-        expected = expected.crop((left, top, left + side, top + side))
+        expected = pictures.square(expected)
     if recipe.resize is not None:
         expected = expected.resize((stored.width, stored.height), Image.Resampling.BICUBIC)
     assert (as_pillow_gives_it(stored.data, mode) == np.asarray(expected)).all()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 import numpy as np
@@ -41,9 +40,9 @@ def picture(mode: str) -> Image.Image:
 @pytest.mark.slow
 def test_the_pixels_are_those_of_pillow(mode: str, kind: str, settings: dict[str, Any], wanted: Any) -> None:
     data = pictures.encode(picture(mode), format=kind, **settings)
-    with Image.open(io.BytesIO(data)) as image:
-        image.load()
-        expected = np.asarray(image.convert(wanted))
+    image = pictures.opened(data)
+    image.load()
+    expected = np.asarray(image.convert(wanted))
     decoded = decode(data, 2**20, wanted)
     assert (decoded == expected.reshape(decoded.shape)).all()
 

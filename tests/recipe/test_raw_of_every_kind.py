@@ -1,19 +1,17 @@
-"""Pixels of odd files, turned and cut every way, and input that must not be trusted."""
+"""Pixels stored as they are, turned, and objects cut out: against Pillow. And input that must not be trusted."""
 
 from __future__ import annotations
 
-import io
-
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
 from reference import pictures, transform
 from reference.tf1_resize import resize_tf1
 from small_cases import each
-from stoker.errors import ImageError
+from stoker.errors import ImageError, ImageTooLargeError
 from stoker.recipe import JpegEncode, RawEncode, Recipe, StoredSize, convert
 from stoker.recipe.geometry import object_corners
 from stoker.types import Box
@@ -44,6 +42,7 @@ def test_every_kind_of_file_is_stored_as_pillow_decodes_it(mode: str, options: d
     data = pictures.jpeg(43, 29, mode=mode, **options)
     recipe = Recipe(encode=RawEncode("HWC" if order == "HWC" else "CHW"))
     stored = convert(data, recipe)
+    assert (stored.storing.format, stored.order, stored.width, stored.height) == ("raw", order, 43, 29)
     assert np.array_equal(array(stored.data, 43, 29, order), np.asarray(pictures.rgb(data)))
     cut = convert(data, recipe, Box(0.5, 0.25, 0.9, 0.8))
     expected = np.asarray(pictures.rgb(data).crop((21, 7, 39, 24)))
@@ -55,7 +54,7 @@ def test_every_kind_of_file_is_stored_as_pillow_decodes_it(mode: str, options: d
 @each("words", ["apply", "keep"])
 def test_planes_of_a_turned_image(kind: str, orientation: int, words: str) -> None:
     data = pictures.encode(Image.fromarray(pictures.pixels(31, 18)), format=kind, exif=pictures.exif(orientation))
-    image = Image.open(io.BytesIO(data))
+    image = pictures.opened(data)
     seen = np.asarray(ImageOps.exif_transpose(image) if words == "apply" else image)
     stored = convert(data, Recipe(encode=RawEncode("CHW"), exif="apply" if words == "apply" else "keep"))
     assert (stored.height, stored.width) == seen.shape[:2]
@@ -64,21 +63,24 @@ def test_planes_of_a_turned_image(kind: str, orientation: int, words: str) -> No
 
 @each("orientation", range(1, 9))
 @each("kind", ["JPEG", "PNG"])
+@each("crop", [None, Box(24 / 96, 16 / 64, 88 / 96, 56 / 64)])
 @each("resize", [None, StoredSize("exact", 120, 90), StoredSize("square", 60, 60)])
-def test_another_object_is_found_where_its_box_says(kind: str, orientation: int, resize: StoredSize | None) -> None:
+def test_an_object_is_found_where_its_box_says(
+    kind: str, orientation: int, crop: Box | None, resize: StoredSize | None
+) -> None:
     marked = np.zeros((64, 96, 3), np.uint8)
     marked[24:40, 40:56] = 255
     data = pictures.encode(Image.fromarray(marked), format=kind, exif=pictures.exif(orientation))
-    crop = Box(24 / 96, 16 / 64, 88 / 96, 56 / 64)
     stored = convert(data, Recipe(resize, RawEncode(), "box", exif="apply"), crop)
     (box,) = stored.geometry.place([Box(40 / 96, 24 / 64, 56 / 96, 40 / 64)])
     rows, columns = np.nonzero(array(stored.data, stored.width, stored.height)[:, :, 1] > 127)
     wide, high = stored.width, stored.height
     edges = [columns.min() / wide, rows.min() / high, (columns.max() + 1) / wide, (rows.max() + 1) / high]
     assert np.allclose(edges, [box.xmin, box.ymin, box.xmax, box.ymax], atol=0.02)
-    assert (box.xmax - box.xmin) * (box.ymax - box.ymin) == pytest.approx(
-        0.1 if resize is None or resize.mode == "exact" else 0.16
-    )
+    of = 96 * 64 if crop is None else 64 * 40
+    whole, middle = (16 * 16 / of, 16 * 16 / (64 if crop is None else 40) ** 2)
+    area = middle if resize is not None and resize.mode == "square" else whole
+    assert (box.xmax - box.xmin) * (box.ymax - box.ymin) == pytest.approx(area)
 
 
 @pytest.mark.parametrize("name", FILTERS)
@@ -112,6 +114,81 @@ def test_any_box_gives_the_pixels_that_the_transforms_take(
     assert corners == transform.object_rectangle(width, height, box)
     assert 0 <= corners[0] < corners[2] <= width
     assert 0 <= corners[1] < corners[3] <= height
+
+
+@pytest.mark.parametrize(("width", "height"), [(64, 40), (41, 64), (50, 50), (1, 9)])
+def test_a_square_of_pixels(width: int, height: int) -> None:
+    data = pictures.jpeg(width, height)
+    square = pictures.square(pictures.rgb(data))
+    stored = convert(data, Recipe(StoredSize("square", 30, 30), RawEncode(), "bilinear"))
+    assert np.array_equal(array(stored.data, 30, 30), np.asarray(square.resize((30, 30), Image.Resampling.BILINEAR)))
+    old = convert(data, Recipe(StoredSize("square", 30, 30), RawEncode(), "tf1-align-corners"))
+    assert np.array_equal(array(old.data, 30, 30), resize_tf1(np.asarray(square), 30, 30, align_corners=True))
+    assert Recipe(StoredSize("square", 30, 30), RawEncode()).fixed_bytes() == len(stored.data)
+
+
+@given(st.integers(1, 16_000), st.data())
+def test_whole_pixels_survive_the_way_through_float32(width: int, data: st.DataObject) -> None:
+    left = data.draw(st.integers(0, width - 1))
+    right = data.draw(st.integers(left + 1, width))
+    stored = Box(float(np.float32(left / width)), 0.0, float(np.float32(right / width)), 1.0)
+    for box in (stored, Box(left / width, 0.0, right / width, 1.0)):
+        assert object_corners(box, width, 5) == (left, 0, right, 5)
+
+
+@settings(deadline=None, max_examples=80)
+@given(*[st.floats(0, 1, width=32)] * 4, st.integers(1, 40), st.integers(1, 40))
+def test_an_object_is_pillows_crop(x1: float, x2: float, y1: float, y2: float, width: int, height: int) -> None:
+    box = Box(min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2))
+    data = pictures.jpeg(width, height)
+    part = pictures.rgb(data).crop(transform.object_rectangle(width, height, (box.xmin, box.ymin, box.xmax, box.ymax)))
+    stored = convert(data, Recipe(encode=RawEncode()), box)
+    assert np.array_equal(array(stored.data, stored.width, stored.height), np.asarray(part))
+    small = convert(data, Recipe(StoredSize("exact", 16, 12), RawEncode(), "bilinear"), box)
+    assert np.array_equal(array(small.data, 16, 12), np.asarray(part.resize((16, 12), Image.Resampling.BILINEAR)))
+
+
+@each("orientation", range(1, 9))
+@each("mode", ["exact", "square"])
+def test_an_object_of_a_turned_image(orientation: int, mode: str) -> None:
+    width, height, box = 48, 32, Box(0.25, 0.125, 0.75, 0.5)
+    data = pictures.jpeg(width, height, exif=pictures.exif(orientation))
+    part = pictures.rgb(data).crop((12, 4, 36, 16))
+    out = pictures.encode(part, format="PNG", exif=pictures.exif(orientation))
+    upright = ImageOps.exif_transpose(pictures.rgb(out))
+    if mode == "square":
+        upright = pictures.square(upright)
+    recipe = Recipe(
+        StoredSize("square" if mode == "square" else "exact", 10, 10), RawEncode(), "bilinear", exif="apply"
+    )
+    stored = convert(data, recipe, box)
+    assert np.array_equal(array(stored.data, 10, 10), np.asarray(upright.resize((10, 10), Image.Resampling.BILINEAR)))
+    placed = stored.geometry.place([box])
+    if mode == "exact":
+        assert placed == [Box(0.0, 0.0, 1.0, 1.0)]
+    else:
+        assert len(placed) == 1
+
+
+def test_other_boxes_move_into_the_window_of_a_crop() -> None:
+    stored = convert(pictures.jpeg(100, 100), Recipe(encode=RawEncode()), Box(0.2, 0.2, 0.6, 0.6))
+    placed = stored.geometry.place([Box(0.3, 0.1, 0.5, 0.4), Box(0.7, 0.7, 0.8, 0.8)])
+    assert [(box.xmin, box.ymin, box.xmax, box.ymax) for box in placed] == [pytest.approx((0.25, 0.0, 0.75, 0.5))]
+
+
+def test_an_object_is_stored_as_jpeg_of_quality_100_without_a_resize() -> None:
+    stored = convert(pictures.jpeg(60, 40), Recipe(), Box(0.0, 0.0, 0.5, 0.5))
+    assert (stored.storing.format, stored.width, stored.height) == ("jpeg", 30, 20)
+    assert pictures.rgb(stored.data).size == (30, 20)
+
+
+def test_pixels_are_taken_in() -> None:
+    pixels = np.asarray(pictures.rgb(pictures.jpeg(30, 20)))
+    assert convert(pixels, Recipe(encode=RawEncode())).data == pixels.tobytes()
+    small = convert(pixels, Recipe(StoredSize("short", 8, 8), JpegEncode(95), "bilinear"))
+    assert pictures.rgb(small.data).size == (12, 8)
+    with pytest.raises(ImageTooLargeError):
+        convert(pixels, Recipe(encode=RawEncode(), max_pixels=599))
 
 
 @each("recipe", [RAW, Recipe(), Recipe(StoredSize("square", 3, 3), RawEncode())])

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import json
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
 from PIL import Image
 
@@ -24,15 +22,11 @@ if TYPE_CHECKING:
 RESTART = Recipe(restart=True)
 
 
-def rgb(data: bytes) -> np.ndarray:
-    return np.asarray(pictures.rgb(data))
-
-
 @pytest.mark.parametrize("options", [{}, {"progressive": True}, {"mode": "L"}, {"subsampling": 0}])
 def test_a_jpeg_keeps_its_pixels(options: dict[str, object]) -> None:
     source = pictures.jpeg(90, 70, **options)
     stored = convert(source, RESTART)
-    assert (rgb(stored.data) == rgb(source)).all()
+    assert (pictures.whole(stored.data) == pictures.whole(source)).all()
     assert restart.markers(stored.data)
     assert (stored.width, stored.height, stored.storing.converted) == (90, 70, None)
 
@@ -51,7 +45,7 @@ def test_what_becomes_a_jpeg_is_what_keep_converts_to_with_markers(options: dict
         convert(source, Recipe(restart=True, formats=frozenset({"jpeg"}))),
         convert(source, Recipe(formats=frozenset({"jpeg"}))),
     )
-    assert (rgb(stored.data) == rgb(kept.data)).all()
+    assert (pictures.whole(stored.data) == pictures.whole(kept.data)).all()
     assert restart.markers(stored.data)
     assert not restart.markers(kept.data)
     assert stored.storing.converted == kept.storing.converted
@@ -62,7 +56,7 @@ def test_a_picture_that_is_turned_has_markers_too() -> None:
     stored = convert(source, Recipe(restart=True, exif="apply"))
     assert (stored.width, stored.height, stored.storing.converted) == (70, 90, "turned jpeg")
     assert restart.markers(stored.data)
-    assert Image.open(io.BytesIO(convert(source, RESTART).data)).getexif()[274] == 6
+    assert pictures.opened(convert(source, RESTART).data).getexif()[274] == 6
 
 
 def test_a_progressive_file_that_stops_early_is_refused() -> None:
@@ -84,9 +78,11 @@ def test_with_a_resize_the_encoder_writes_markers(resize: str, encode: str) -> N
     plain = convert(pictures.jpeg(90, 70, format="BMP"), Recipe(parse_resize(resize), parse_encode(encode)))
     assert (stored.width, stored.height) == (plain.width, plain.height)
     subsampling = 2 if "420" in encode else 0
-    expected = pictures.encode(Image.fromarray(rgb(source)), quality=int(encode[5:7]), subsampling=subsampling)
+    expected = pictures.encode(
+        Image.fromarray(pictures.whole(source)), quality=int(encode[5:7]), subsampling=subsampling
+    )
     if resize == "max:500":  # fits: not resized, but encoded like all others
-        assert (rgb(stored.data) == rgb(expected)).all()
+        assert (pictures.whole(stored.data) == pictures.whole(expected)).all()
 
 
 def test_the_manifest_says_so() -> None:

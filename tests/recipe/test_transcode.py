@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import itertools
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image
 
 from reference import pictures, restart
 from stoker import _native
@@ -48,7 +46,7 @@ def test_a_transcode_shows_the_same_pixels(kind: str, size: tuple[int, int], see
     out = _native.transcode_jpeg(source)
     assert out is not None
     assert (np.asarray(pictures.rgb(out)) == np.asarray(pictures.rgb(source))).all()
-    assert Image.open(io.BytesIO(out)).quantization == Image.open(io.BytesIO(source)).quantization
+    assert pictures.opened(out).quantization == pictures.opened(source).quantization
     before, after = _native.probe_jpeg(source), _native.check_jpeg(out)
     assert (after.width, after.height, after.color, after.subsampling) == (*size, before.color, before.subsampling)
     assert not after.progressive
@@ -114,9 +112,9 @@ def test_other_colours_stay_what_they_are() -> None:
     cmyk = pictures.jpeg(50, 40, mode="CMYK")
     out = _native.transcode_jpeg(cmyk)
     assert out is not None
-    with Image.open(io.BytesIO(cmyk)) as before, Image.open(io.BytesIO(out)) as after:
-        assert after.mode == "CMYK"
-        assert (np.asarray(before) == np.asarray(after)).all()
+    before, after = pictures.opened(cmyk), pictures.opened(out)
+    assert after.mode == "CMYK"
+    assert (np.asarray(before) == np.asarray(after)).all()
 
 
 @given(st.floats(0.05, 0.98))

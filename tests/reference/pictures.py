@@ -34,9 +34,20 @@ def jpeg(width: int, height: int, seed: int = 0, mode: str = "RGB", **options: o
     return encode(Image.fromarray(pixels(width, height, seed)).convert(mode), **{"quality": 92, **options})
 
 
+def opened(data: bytes) -> Image.Image:
+    return Image.open(io.BytesIO(data))
+
+
 def rgb(data: bytes) -> Image.Image:
     """The whole image as Pillow decodes it."""
-    return Image.open(io.BytesIO(data)).convert("RGB")
+    return opened(data).convert("RGB")
+
+
+def square(image: Image.Image) -> Image.Image:
+    """The part in the middle of an image."""
+    side = min(image.size)
+    left, top = (image.width - side) // 2, (image.height - side) // 2
+    return image.crop((left, top, left + side, top + side))
 
 
 def in_mode(image: Image.Image, mode: str) -> Image.Image:
@@ -65,7 +76,7 @@ def whole(data: bytes) -> np.ndarray:
     """The pixels that Stoker gives of a file."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with Image.open(io.BytesIO(data)) as image:
+        with opened(data) as image:
             return np.asarray(in_mode(image, "RGB"))
 
 
