@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from stoker.inspect.bench import RATIO, RAW_SIDE, SCALE, SEED
+from stoker.inspect.bench import RAW_SIDE, SEED
 from stoker.inspect.measuring import RESIZE, SIDE
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from stoker.inspect.bench import BenchImages, BenchSpec, Case
 
 _ATTEMPTS = 10
+_SCALE, _RATIO = (0.08, 1.0), (3 / 4, 4 / 3)
 _BATCHES_AHEAD = 2
 _WINDOW = 1000
 _FILE_WINDOW = 64
@@ -117,8 +118,8 @@ def _random_crop(image: Any) -> Any:
 def _random_window(shape: Any) -> Any:
     """The crop that torchvision's RandomResizedCrop draws: the first of ten attempts that fits, or all."""
     height, width = tf.cast(shape[0], tf.float32), tf.cast(shape[1], tf.float32)
-    area = height * width * tf.random.uniform([_ATTEMPTS], *SCALE)
-    aspect = tf.exp(tf.random.uniform([_ATTEMPTS], math.log(RATIO[0]), math.log(RATIO[1])))
+    area = height * width * tf.random.uniform([_ATTEMPTS], *_SCALE)
+    aspect = tf.exp(tf.random.uniform([_ATTEMPTS], math.log(_RATIO[0]), math.log(_RATIO[1])))
     widths, heights = tf.round(tf.sqrt(area * aspect)), tf.round(tf.sqrt(area / aspect))
     fits = (widths >= 1) & (heights >= 1) & (widths <= width) & (heights <= height)
     first = tf.argmax(tf.cast(fits, tf.int32))

@@ -25,7 +25,6 @@ import importlib
 import io
 import itertools
 import json
-import math
 import os
 import pickle
 import platform
@@ -53,8 +52,6 @@ from stoker.errors import ConfigError, DestinationError, SourceError, StokerErro
 from stoker.image import encode
 from stoker.inspect.info import ranked
 from stoker.inspect.measuring import (
-    RESIZE,
-    SIDE,
     Meter,
     Program,
     ProgramFailed,
@@ -70,7 +67,7 @@ from stoker.inspect.measuring import (
 )
 from stoker.loader import Dataset, ImageFiles, MemoryCache, ShardRecords, loader_settings, open_dataset, open_main_split
 from stoker.order import random_sample
-from stoker.recipe import PngEncode, Recipe, convert, sniff
+from stoker.recipe import PngEncode, Recipe, convert, is_animated, own_mode, sniff
 from stoker.sources import list_source
 from stoker.storage import location, stoppable_pool
 
@@ -87,8 +84,6 @@ if TYPE_CHECKING:
 
 
 SEED = 17
-SCALE = (0.08, 1.0)
-RATIO = (3 / 4, 4 / 3)
 RAW_SIDE = 256
 """Height and width of the tensors that raw records hold."""
 
@@ -532,10 +527,7 @@ def _write_file(dataset: Dataset, folder: str, number: int) -> _Image | str:
 
 def _is_for_all(data: bytes) -> bool:
     """Return whether TensorFlow, too, reads an image to RGB: not a WebP of several frames or with alpha."""
-    if sniff(data) != "webp":
-        return True
-    with Image.open(io.BytesIO(data)) as image:
-        return image.mode == "RGB" and not getattr(image, "is_animated", False)
+    return sniff(data) != "webp" or (own_mode(data, "webp") == "RGB" and not is_animated(data, "webp"))
 
 
 def _build(images: BenchImages, form: Form, threads: int, progress: Progress) -> None:
@@ -655,13 +647,17 @@ def serve(case_json: str, folder: str) -> None:
 
 def _with_pillow(spec: BenchSpec, images: BenchImages, case: Case) -> Iterator[int]:
     """Decode, crop, resize, as a user's own code would: one file at a time, in threads, and cached."""
-    chance = random.Random(SEED)  # noqa: S311 - crops are not a secret
-    opened = functools.cache(decode) if case.keeps else decode
+    opened = functools.cache(_decode) if case.keeps else _decode
+    transform = spec.crop.native()
 
-    def prepared(path: str) -> NDArray[np.uint8]:
-        return random_crop(opened(path), chance) if spec.transform == "train" else center(opened(path))
+    def prepared(numbered: tuple[int, str]) -> NDArray[np.uint8]:
+        number, path = numbered
+        image = opened(path)
+        crop, size, window, is_mirrored, _ = transform.plan(*image.size, SEED, 0, number)
+        pixels = np.asarray(image.crop(crop).resize(size, Image.Resampling.BILINEAR).crop(window))
+        return pixels[:, ::-1] if is_mirrored else pixels
 
-    order = _endless_order(images.files(), shuffled=spec.is_shuffled)
+    order = enumerate(_endless_order(images.files(), shuffled=spec.is_shuffled))
     with ThreadPoolExecutor(spec.threads) as pool:
         apply = map if case.key == "python-serial" else pool.map
         while True:
@@ -669,27 +665,9 @@ def _with_pillow(spec: BenchSpec, images: BenchImages, case: Case) -> Iterator[i
             yield spec.batch_size
 
 
-def decode(path: str) -> Image.Image:
-    """Return the pixels of a file."""
+def _decode(path: str) -> Image.Image:
     with Image.open(path) as image:
         return image.convert("RGB")
-
-
-def random_crop(image: Image.Image, chance: random.Random) -> NDArray[np.uint8]:
-    """Return uint8 (224, 224, 3): a random crop, resized and perhaps mirrored."""
-    cropped = image.crop(_random_box(*image.size, chance))
-    pixels = np.asarray(cropped.resize((SIDE, SIDE), Image.Resampling.BILINEAR))
-    return pixels[:, ::-1] if chance.random() < 0.5 else pixels
-
-
-def center(image: Image.Image) -> NDArray[np.uint8]:
-    """Return uint8 (224, 224, 3): the centre of the image with a shorter side of 256."""
-    width, height = image.size
-    scale = RESIZE / min(width, height)
-    size = (max(RESIZE, int(width * scale)), max(RESIZE, int(height * scale)))
-    left, top = round((size[0] - SIDE) / 2), round((size[1] - SIDE) / 2)
-    resized = image.resize(size, Image.Resampling.BILINEAR)
-    return np.asarray(resized.crop((left, top, left + SIDE, top + SIDE)))
 
 
 def _endless_order(paths: list[str], *, shuffled: bool) -> Iterator[str]:
@@ -698,18 +676,6 @@ def _endless_order(paths: list[str], *, shuffled: bool) -> Iterator[str]:
         if shuffled:
             chance.shuffle(paths)
         yield from paths
-
-
-def _random_box(width: int, height: int, chance: random.Random) -> tuple[int, int, int, int]:
-    """The crop that torchvision's RandomResizedCrop draws: the first of ten attempts that fits, or all."""
-    for _ in range(10):
-        area = width * height * chance.uniform(*SCALE)
-        aspect = math.exp(chance.uniform(math.log(RATIO[0]), math.log(RATIO[1])))
-        w, h = round(math.sqrt(area * aspect)), round(math.sqrt(area / aspect))
-        if 0 < w <= width and 0 < h <= height:
-            left, top = chance.randint(0, width - w), chance.randint(0, height - h)
-            return left, top, left + w, top + h
-    return 0, 0, width, height
 
 
 # Stoker.
