@@ -19,13 +19,13 @@ from builder.killing import journal_lines
 from builder.trees import build, contents
 from programs import run
 from spark.clusters import COMMAND, OPTIONS, same, settings_of, write_source
-from stoker.cli.main import main
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
 
+    from commands import Cli
     from servers.spark_cluster import SparkCluster
     from stoker.builder import BuildReport
 
@@ -87,7 +87,7 @@ def archive_of(folder: Path, version: str) -> Path:
     info = next(path for path in (distribution("stoker").files or ()) if path.name == "METADATA").locate()
     path = folder / f"stoker-{version}.zip"
     with zipfile.ZipFile(path, "w") as archive:
-        for file in [*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.so"), *PACKAGE.rglob("*.json")]:
+        for file in PACKAGE.rglob("*.*"):
             archive.write(file, Path("stoker") / file.relative_to(PACKAGE))
         metadata = Path(str(info)).read_text(encoding="utf-8")
         there = next(line for line in metadata.splitlines() if line.startswith("Version: "))
@@ -130,14 +130,11 @@ def test_the_wheel_can_be_sent_along_and_its_version_is_compared(
     assert f"stoker is 9.9.9 and not {stoker.__version__} on an executor" in printed["error"]["message"]
 
 
-def test_options_of_another_engine_are_refused(
-    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["build", str(source), str(tmp_path / "out"), "--master", "local[2]"]) == 2
-    assert "--master has no effect without --engine spark; give it too" in capsys.readouterr().err
+def test_options_of_another_engine_are_refused(source: Path, tmp_path: Path, cli: Cli) -> None:
+    cli("build", source, tmp_path / "out", "--master", "local[2]", code=2)
+    assert "--master has no effect without --engine spark; give it too" in cli.err
     words = ["build", str(source), str(tmp_path / "out"), "--engine", "spark", "--spark-conf", "memory=1"]
-    assert main(words) == 2
-    assert "--spark-conf memory=1 is not understood" in capsys.readouterr().err
+    assert "--spark-conf memory=1 is not understood" in cli(*words, code=2)
 
 
 @pytest.mark.parametrize(
