@@ -10,12 +10,13 @@ import pytest
 import stoker
 from builder.trees import contents
 from reference import pictures
-from stoker.cli.main import main
 from stoker.errors import ConfigError
 from written_files import write_files
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from commands import Cli
 
 CONTENTS = {  # split -> class -> which picture each file has
     "test": {"a": [1, 9]},
@@ -53,7 +54,7 @@ def expected(how: str) -> set[str]:
 
 @pytest.mark.parametrize("how", ["within", "across-splits"])
 def test_what_is_left_out_is_listed_and_the_same_for_any_threads_and_parts(
-    photos: Path, tmp_path: Path, how: str, capsys: pytest.CaptureFixture[str]
+    photos: Path, tmp_path: Path, how: str, cli: Cli
 ) -> None:
     single, three, parts = (tmp_path / name for name in ("one", "three", "parts"))
     report = stoker.build(photos, single, shards=2, drop_duplicates=how, threads=1)  # type: ignore[arg-type]
@@ -65,10 +66,8 @@ def test_what_is_left_out_is_listed_and_the_same_for_any_threads_and_parts(
     for part in ("1/2", "0/2"):
         stoker.build(photos, parts, shards=2, drop_duplicates=how, part=part)  # type: ignore[arg-type]
     assert contents(single) == contents(three) == contents(parts)
-    assert main(["verify", str(single)]) == 0
-    capsys.readouterr()
-    assert main(["plan", str(photos), "--drop-duplicates", how, "--json"]) == 0
-    plan = json.loads(capsys.readouterr().out)
+    cli("verify", single)
+    plan = json.loads(cli("plan", photos, "--drop-duplicates", how, "--json"))
     assert plan["duplicates"] == len(expected(how))
     assert sum(storing["images"] for storing in plan["stored"]) == plan["items"] - len(expected(how))
 

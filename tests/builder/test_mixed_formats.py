@@ -19,13 +19,13 @@ from builder.test_engines import PickledTasks
 from builder.trees import build, contents, picture, pixels, settings_for, write_tree
 from reference import pictures
 from stoker.builder import forecast, open_source
-from stoker.cli.main import main
 from stoker.format import read_manifest
 from stoker.recipe import Recipe, parse_encode, parse_resize
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from commands import Cli
     from stoker.format import Manifest
 
 RECIPES = [
@@ -141,33 +141,27 @@ def test_an_interrupted_build_of_mixed_formats_ends_with_the_same_bytes(tmp_path
         assert contents(tmp_path / f"out{items}") == contents(tmp_path / "whole")
 
 
-def test_plan_build_and_info_name_what_becomes_of_the_images(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_plan_build_and_info_name_what_becomes_of_the_images(tmp_path: Path, cli: Cli) -> None:
     source = mixed_tree(tmp_path / "src")
     (source / "b/cut.png").unlink()
 
-    def printed(*words: object) -> str:
-        assert main([str(word) for word in words]) == 0
-        return capsys.readouterr().out
-
     kept = "stored: 17 jpeg kept, 5 png kept, 4 webp kept, 1 bmp to png, 1 cmyk jpeg to png, 1 gif to png"
-    assert kept in printed("plan", source)
-    planned = json.loads(printed("plan", source, "--json"))["stored"]
+    assert kept in cli("plan", source)
+    planned = json.loads(cli("plan", source, "--json"))["stored"]
     assert {"source": "png", "format": "png", "method": "kept", "images": 5} in planned
     assert {"source": "bmp", "format": "png", "method": "encoded", "images": 1} in planned
     assert sum(entry["images"] for entry in planned) == 32
-    assert "5 png to jpeg, 4 webp to jpeg" in printed("plan", source, "--preset", "imagenet")
-    assert "5 png kept, 4 webp to png" in printed("plan", source, "--preset", "tfds")
-    assert "5 png to raw" in printed("plan", source, "--preset", "dlbs", "--resize", "square:9")
+    assert "5 png to jpeg, 4 webp to jpeg" in cli("plan", source, "--preset", "imagenet")
+    assert "5 png kept, 4 webp to png" in cli("plan", source, "--preset", "tfds")
+    assert "5 png to raw" in cli("plan", source, "--preset", "dlbs", "--resize", "square:9")
     stored = "stored: 17 jpeg kept, 6 png encoded, 5 png kept, 4 webp kept\n"
     line = "converted: 1 bmp, 1 cmyk jpeg, 1 gif, 1 jpeg2000, 1 ppm, 1 tiff\n"
-    out = printed("build", source, tmp_path / "out")
+    out = cli("build", source, tmp_path / "out")
     assert stored in out
     assert line in out
-    out = printed("info", tmp_path / "out")
+    out = cli("info", tmp_path / "out")
     assert stored in out
     assert line in out
     assert f"encoded by: Pillow {PIL.__version__}, " in out
-    out = printed("build", source, tmp_path / "webp", "--encode", "webp:80", "--json")
+    out = cli("build", source, tmp_path / "webp", "--encode", "webp:80", "--json")
     assert json.loads(out)["formats"] == {"webp": {"encoded": 32}}

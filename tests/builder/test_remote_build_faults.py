@@ -21,7 +21,6 @@ from builder.remote_trees import run, stored
 from builder.trees import contents, write_tree
 from servers.faults import Answer, CutUpload, Fault, FaultProxy, Request, Reset, Truncate
 from servers.flipping import FlippingProxy
-from stoker.cli.main import main
 from stoker.errors import StorageError
 from stoker.storage import retrying
 from storage.store_folders import store_folder
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from commands import Cli
     from stoker.storage import StoreLocation
 
 pytestmark = pytest.mark.servers
@@ -100,14 +100,13 @@ def test_a_store_that_has_gone_for_good(
     source: Path,
     whole: dict[str, bytes],
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    cli: Cli,
 ) -> None:
     proxy, folder = faulty
     monkeypatch.setattr(retrying, "_SECONDS", 1.0)
     words = ["build", str(source), str(folder), "--shards", "4", "--max-rejects", "1", "--threads", "1"]
     proxy.faults = [Gone(Reset(), at_least=100, after=5)]
-    assert main(words) == 1
-    stderr = capsys.readouterr().err
+    stderr = cli(*words, code=1)
     assert f"cannot write {folder}/" in stderr
     assert "; tried " in stderr
     assert "run the same command again to resume" in stderr
@@ -116,7 +115,7 @@ def test_a_store_that_has_gone_for_good(
     left = stored(folder)
     assert {name: data for name, data in left.items() if not name.startswith(".")}.items() <= whole.items()
     assert "manifest.json" not in left
-    assert main(words) == 0
+    cli(*words)
     assert stored(folder) == whole
 
 
@@ -124,19 +123,18 @@ def test_a_store_that_refuses(
     faulty: tuple[FaultProxy, StoreLocation],
     source: Path,
     whole: dict[str, bytes],
-    capsys: pytest.CaptureFixture[str],
+    cli: Cli,
 ) -> None:
     proxy, folder = faulty
     words = ["build", str(source), str(folder), "--shards", "4", "--max-rejects", "1"]
     proxy.faults = [Fault(Answer(403), path="train-00002", method="PUT"), Fault(Answer(403), method="POST", nth=5)]
-    assert main(words) == 1
-    stderr = capsys.readouterr().err
+    stderr = cli(*words, code=1)
     assert f"{folder}/" in stderr
     assert "the store does not allow to" in stderr
     assert "give credentials" in stderr
     assert "run the same command again to resume" in stderr
     proxy.faults = []
-    assert main(words) == 0
+    cli(*words)
     assert stored(folder) == whole
 
 
@@ -167,21 +165,21 @@ def test_a_full_scratch_disk(
     monkeypatch: pytest.MonkeyPatch,
     source: Path,
     whole: dict[str, bytes],
-    capsys: pytest.CaptureFixture[str],
+    cli: Cli,
 ) -> None:
     folder = store_folder("s3", request, monkeypatch)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     words = ["build", str(source), str(folder), "--shards", "4", "--max-rejects", "1"]
     resource.setrlimit(resource.RLIMIT_FSIZE, (6_000, before[1]))  # stands for the disk
     try:
-        assert main(words) == 1
+        cli(*words, code=1)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    stderr = capsys.readouterr().err
+    stderr = cli.err
     assert os.strerror(errno.EFBIG) in stderr
     assert "set TMPDIR to a folder with more space" in stderr
     assert "run the same command again to resume" in stderr
-    assert main(words) == 0
+    cli(*words)
     assert stored(folder) == whole
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,13 +19,15 @@ from stoker.errors import SourceError
 from stoker.format import read_manifest
 from terminals import at_terminal
 
+if TYPE_CHECKING:
+    from commands import Cli
 
-def test_every_command_is_known_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+
+def test_every_command_is_known_by_its_name(cli: Cli) -> None:
     modules = Path(stoker.cli.__file__).parent.glob("*.py")
     assert sorted(path.stem for path in modules if "def add_arguments(" in path.read_text("utf-8")) == sorted(COMMANDS)
     for wrong in ("output", "main", "frobnicate"):
-        assert main([wrong]) == 2
-        assert "bench" in capsys.readouterr().err, wrong  # what there is instead
+        assert "bench" in cli(wrong, code=2), wrong  # what there is instead
 
 
 @pytest.mark.parametrize(
@@ -76,11 +79,8 @@ def test_a_function_has_the_options_of_its_command(name: str, of_the_command: se
         ("plan a --filter box", "--filter has no effect without --resize", "plan"),
     ],
 )
-def test_wrong_use_prints_what_is_wrong_and_where_the_help_is(
-    words: str, message: str, see: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(words.split()) == 2
-    error, hint = capsys.readouterr().err.splitlines()
+def test_wrong_use_prints_what_is_wrong_and_where_the_help_is(words: str, message: str, see: str, cli: Cli) -> None:
+    error, hint = cli(*words.split(), code=2).splitlines()
     assert error.startswith(f"stoker: error: {message}")
     assert hint == f"see stoker{'' if see == 'stoker' else ' ' + see} --help"
 
@@ -94,11 +94,8 @@ def test_wrong_use_prints_what_is_wrong_and_where_the_help_is(
         (["build", "photos", "out", "--labels="], "--labels"),
     ],
 )
-def test_a_variable_that_is_not_set_is_not_the_current_directory(
-    words: list[str], name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(words) == 2
-    assert f"stoker: error: {name} is empty; " in capsys.readouterr().err
+def test_a_variable_that_is_not_set_is_not_the_current_directory(words: list[str], name: str, cli: Cli) -> None:
+    assert f"stoker: error: {name} is empty; " in cli(*words, code=2)
 
 
 def test_options_may_be_shortened_and_written_with_underscores(tmp_path: Path) -> None:
@@ -109,11 +106,9 @@ def test_options_may_be_shortened_and_written_with_underscores(tmp_path: Path) -
     assert (manifest.limit, len(manifest.splits["train"].shards), manifest.schema.label_base) == (2, 2, 0)
 
 
-def test_a_value_is_not_taken_for_an_option(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["plan", "--", "--shrads"]) == 2
-    assert "--shrads does not exist" in capsys.readouterr().err
-    assert main(["plan", "--shrads a"]) == 2
-    assert "--shrads a does not exist" in capsys.readouterr().err
+def test_a_value_is_not_taken_for_an_option(cli: Cli) -> None:
+    assert "--shrads does not exist" in cli("plan", "--", "--shrads", code=2)
+    assert "--shrads a does not exist" in cli("plan", "--shrads a", code=2)
 
 
 def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -137,37 +132,32 @@ def test_the_package_runs_as_a_module() -> None:
     assert run_python("-m", "stoker", "--version").stdout == f"stoker {stoker.__version__}\n"
 
 
-def test_quiet_prints_the_result_alone_and_verbose_everything(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_quiet_prints_the_result_alone_and_verbose_everything(tmp_path: Path, cli: Cli) -> None:
     source = write_tree(tmp_path / "source", {"a": 3})
     for number in range(7):
         (source / f"a/bad{number}.JPEG").write_bytes(b"no image here")
-    capsys.readouterr()
-    assert main(["-q", "build", str(source), str(tmp_path / "out")]) == 3
-    quiet = capsys.readouterr()
-    assert quiet.err == ""
-    assert [line.split()[0] for line in quiet.out.splitlines()] == [*["rejected"] * 5, "...", "manifest"]
-    assert main(["build", str(source), str(tmp_path / "out"), "--verbose"]) == 3
-    verbose = capsys.readouterr().out
+    cli("-q", "build", source, tmp_path / "out", code=3)
+    assert cli.err == ""
+    assert [line.split()[0] for line in cli.out.splitlines()] == [*["rejected"] * 5, "...", "manifest"]
+    cli("build", source, tmp_path / "out", "--verbose", code=3)
+    verbose = cli.out
     assert sum(line.startswith("rejected") for line in verbose.splitlines()) == 7
-    assert main(["-v", "build", str(source), str(tmp_path / "detailed")]) == 3
-    assert "recipe keep, preset none, labels from 0, seed 0, " in capsys.readouterr().out
-    assert main(["build", str(source), str(tmp_path / "other")]) == 3  # neither is kept for the next command
-    usual = capsys.readouterr()
-    assert "... and 2 more" in usual.out
-    assert "building: " in usual.err
+    cli("-v", "build", source, tmp_path / "detailed", code=3)
+    assert "recipe keep, preset none, labels from 0, seed 0, " in cli.out
+    cli("build", source, tmp_path / "other", code=3)  # neither is kept for the next command
+    assert "... and 2 more" in cli.out
+    assert "building: " in cli.err
 
 
-def test_what_python_warns_of_is_reported(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_python_warns_of_is_reported(monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
     def warn(*_: object) -> None:
         warnings.warn("2 images\x1b[31m have no label", UserWarning, stacklevel=1)
         raise SourceError("and that is all")
 
     monkeypatch.setattr("stoker.cli.verify.verify_dataset", warn)
-    assert main(["verify", "a"]) == 2
+    cli("verify", "a", code=2)
     lines = ["stoker: warning: 2 images\\x1b[31m have no label", "stoker: error: and that is all"]
-    assert capsys.readouterr().err.splitlines() == lines
+    assert cli.err.splitlines() == lines
 
 
 @pytest.mark.parametrize(
@@ -184,21 +174,16 @@ def test_what_python_warns_of_is_reported(monkeypatch: pytest.MonkeyPatch, capsy
         ("doctor a --seconds nan", "--seconds is nan"),
     ],
 )
-def test_an_invalid_number_is_an_error_in_our_words(
-    words: str, message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(words.split()) == 2
-    assert message in capsys.readouterr().err
+def test_an_invalid_number_is_an_error_in_our_words(words: str, message: str, cli: Cli) -> None:
+    assert message in cli(*words.split(), code=2)
 
 
-def test_options_may_stand_between_source_and_destination(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_may_stand_between_source_and_destination(tmp_path: Path, cli: Cli) -> None:
     source = write_tree(tmp_path / "source", {"a": 2})
-    assert main(["build", str(source), "--shards", "1", str(tmp_path / "out")]) == 0
-    assert main(["verify", str(tmp_path / "out")]) == 0
-    assert main(["build", str(source), "--shards", "1"]) == 2
-    assert "needs a source and a destination" in capsys.readouterr().err
-    assert main(["download", "tiny-imagenet", "--json"]) == 2
-    assert "no directory to download to" in capsys.readouterr().err
+    cli("build", source, "--shards", "1", tmp_path / "out")
+    cli("verify", tmp_path / "out")
+    assert "needs a source and a destination" in cli("build", source, "--shards", "1", code=2)
+    assert "no directory to download to" in cli("download", "tiny-imagenet", "--json", code=2)
 
 
 def test_the_end_of_input_is_not_an_answer(tmp_path: Path) -> None:
@@ -210,10 +195,9 @@ def test_the_end_of_input_is_not_an_answer(tmp_path: Path) -> None:
 
 
 def test_a_number_of_too_many_digits_is_not_an_answer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
 ) -> None:
     for name, value in {"DATA_DIR": str(tmp_path), "PROTO_OUT_DIR": "out", "RESIZE_IMAGES": "Y"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("NEW_HEIGHT", "9" * 5000)
-    assert main(["build", "--ask"]) == 2
-    assert "must be a whole number" in capsys.readouterr().err
+    assert "must be a whole number" in cli("build", "--ask", code=2)

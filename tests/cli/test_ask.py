@@ -15,6 +15,8 @@ from terminals import at_terminal
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from commands import Cli
+
 VARIABLES = ("DATA_DIR", "IMAGENET_DATA_DIR", "PROTO_OUT_DIR", "RESIZE_IMAGES", "NEW_HEIGHT", "NEW_WIDTH", "JPEG_Q")
 
 
@@ -57,27 +59,23 @@ def test_invalid_answers(
     photos: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    cli: Cli,
     name: str,
     value: str,
     message: str,
 ) -> None:
     good = {"RESIZE_IMAGES": "Y", "NEW_HEIGHT": "8", "NEW_WIDTH": "8", "JPEG_Q": "90"}
     answer(monkeypatch, DATA_DIR=str(photos), PROTO_OUT_DIR=str(tmp_path / "out"), **good | {name: value})
-    assert main(["build", "--ask"]) == 2
-    assert message in capsys.readouterr().err
+    assert message in cli("build", "--ask", code=2)
     assert not (tmp_path / "out").exists()
 
 
-def test_standard_input_without_answers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_standard_input_without_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
     with open(os.devnull) as nothing:  # noqa: PTH123 - a file object is what sys.stdin is
         monkeypatch.setattr(sys, "stdin", nothing)
-        assert main(["build", "--ask"]) == 2
-    assert "cannot ask for 'ImageNet data dir'" in capsys.readouterr().err
-    assert main(["build"]) == 2
-    assert "or --ask" in capsys.readouterr().err
+        cli("build", "--ask", code=2)
+    assert "cannot ask for 'ImageNet data dir'" in cli.err
+    assert "or --ask" in cli("build", code=2)
 
 
 def test_a_person_answers_and_enter_means_what_is_offered(photos: Path, tmp_path: Path) -> None:

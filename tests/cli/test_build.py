@@ -12,7 +12,7 @@ import sys
 import tarfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -28,6 +28,8 @@ from written_files import write_files
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from commands import Cli
+
 COMMAND = [sys.executable, "-m", "stoker.cli.main"]
 
 
@@ -36,44 +38,22 @@ def source(tmp_path: Path) -> Path:
     return write_tree(tmp_path / "src", {"cat": 8, "dog": 4})
 
 
-class Run:
-    """Runs a command in this process; keeps what it printed."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self._capsys = capsys
-
-    def __call__(self, *words: object) -> int:
-        code = main([str(word) for word in words])
-        self.out, self.err = self._capsys.readouterr()
-        return code
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-@pytest.fixture
-def stoker(capsys: pytest.CaptureFixture[str]) -> Run:
-    return Run(capsys)
-
-
-def test_build_says_what_it_did(stoker: Run, source: Path, tmp_path: Path) -> None:
-    assert stoker("build", source, tmp_path / "out", "--shards", 2) == 0
+def test_build_says_what_it_did(cli: Cli, source: Path, tmp_path: Path) -> None:
+    cli("build", source, tmp_path / "out", "--shards", 2)
     dataset_id = json.loads((tmp_path / "out/manifest.json").read_text())["dataset_id"]
-    assert f"dataset {dataset_id} in {tmp_path / 'out'}\n" in stoker.out
-    assert "images/s" in stoker.out
-    assert "\x1b" not in stoker.out + stoker.err
-    assert stoker.err.startswith("building: 12 of 12 (100 %), ")
-    assert stoker("build", source, tmp_path / "out", "--shards", 2) == 0
-    assert "already complete" in stoker.out
-    assert dataset_id in stoker.out
+    assert f"dataset {dataset_id} in {tmp_path / 'out'}\n" in cli.out
+    assert "images/s" in cli.out
+    assert "\x1b" not in cli.out + cli.err
+    assert cli.err.startswith("building: 12 of 12 (100 %), ")
+    assert "already complete" in cli("build", source, tmp_path / "out", "--shards", 2)
+    assert dataset_id in cli.out
 
 
-def test_build_as_json_prints_one_document(stoker: Run, source: Path, tmp_path: Path) -> None:
+def test_build_as_json_prints_one_document(cli: Cli, source: Path, tmp_path: Path) -> None:
     (source / "cat/x.png.JPEG").write_bytes(picture(1).replace(b"\xff\xd8", b"", 1))
-    assert stoker("build", source, tmp_path / "out", "--json", "--max-rejects", 1, "--label-base", 0) == 0
+    cli("build", source, tmp_path / "out", "--json", "--max-rejects", 1, "--label-base", 0)
     manifest = json.loads((tmp_path / "out/manifest.json").read_text())
-    document = stoker.json
+    document = cli.json
     assert document["outcome"] == "built"
     assert document["dataset_id"] == manifest["dataset_id"]
     assert document["splits"]["train"] == {
@@ -83,19 +63,19 @@ def test_build_as_json_prints_one_document(stoker: Run, source: Path, tmp_path: 
     assert manifest["schema"]["label_base"] == 0
 
 
-def test_rejects_withhold_the_manifest_until_accepted(stoker: Run, source: Path, tmp_path: Path) -> None:
+def test_rejects_withhold_the_manifest_until_accepted(cli: Cli, source: Path, tmp_path: Path) -> None:
     for number in range(7):
         (source / f"cat/bad{number}.JPEG").write_bytes(b"no image here")
     out = tmp_path / "out"
-    assert stoker("build", source, out) == 3
-    assert "rejected cat/bad" in stoker.out
-    assert "... and 2 more; see" in stoker.out
-    assert "--max-rejects 7" in stoker.out
+    cli("build", source, out, code=3)
+    assert "rejected cat/bad" in cli.out
+    assert "... and 2 more; see" in cli.out
+    assert "--max-rejects 7" in cli.out
     assert not (out / "manifest.json").exists()
-    assert stoker("build", source, out, "--max-rejects", 6, "--json") == 3
-    assert (stoker.json["outcome"], stoker.json["images"]) == ("withheld", 0)
-    assert stoker("build", source, out, "--max-rejects", 7, "--json") == 0
-    assert (stoker.json["outcome"], stoker.json["images"]) == ("built", 0)
+    cli("build", source, out, "--max-rejects", 6, "--json", code=3)
+    assert (cli.json["outcome"], cli.json["images"]) == ("withheld", 0)
+    cli("build", source, out, "--max-rejects", 7, "--json")
+    assert (cli.json["outcome"], cli.json["images"]) == ("built", 0)
 
 
 @pytest.mark.parametrize(
@@ -122,28 +102,26 @@ def test_rejects_withhold_the_manifest_until_accepted(stoker: Run, source: Path,
     ],
 )
 def test_usage_errors_exit_with_2_and_write_nothing(
-    stoker: Run, source: Path, tmp_path: Path, words: list[str], message: str
+    cli: Cli, source: Path, tmp_path: Path, words: list[str], message: str
 ) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full/precious.txt").touch()
     filled = [word.format(src=source, out=tmp_path / "out") for word in words]
-    assert stoker("build", *filled) == 2
-    assert message in stoker.err
-    assert next(line for line in stoker.err.splitlines() if message in line).startswith("stoker: error: ")
-    assert "Traceback" not in stoker.err
-    assert stoker("build", *filled, "--json") == 2
-    assert message in stoker.json["error"]["message"]
-    assert stoker.json["error"].keys() == {"type", "message", "path", "record", "offset"}
+    assert message in cli("build", *filled, code=2)
+    assert next(line for line in cli.err.splitlines() if message in line).startswith("stoker: error: ")
+    cli("build", *filled, "--json", code=2)
+    assert message in cli.json["error"]["message"]
+    assert cli.json["error"].keys() == {"type", "message", "path", "record", "offset"}
     assert not (tmp_path / "out").exists()
 
 
-def test_a_missing_list_of_names_is_a_failure_that_names_it(stoker: Run, source: Path, tmp_path: Path) -> None:
-    assert stoker("build", source, tmp_path / "out", "--class-names", tmp_path / "names", "--json") == 1
-    assert stoker.json["error"]["path"] == str(tmp_path / "names")
-    assert "No such file" in stoker.err
+def test_a_missing_list_of_names_is_a_failure_that_names_it(cli: Cli, source: Path, tmp_path: Path) -> None:
+    cli("build", source, tmp_path / "out", "--class-names", tmp_path / "names", "--json", code=1)
+    assert cli.json["error"]["path"] == str(tmp_path / "names")
+    assert "No such file" in cli.err
 
 
-def test_plan_prints_and_writes_nothing(stoker: Run, source: Path, tmp_path: Path) -> None:
+def test_plan_prints_and_writes_nothing(cli: Cli, source: Path, tmp_path: Path) -> None:
     (source / "cat/odd.JPEG").write_bytes(b"\x89PNG\r\n\x1a\n")
     (source / "cat/empty.JPEG").touch()
     (source / "dog/notes.txt").touch()
@@ -152,9 +130,9 @@ def test_plan_prints_and_writes_nothing(stoker: Run, source: Path, tmp_path: Pat
     classes.write_text("cat\ndog\neel\n")
     before = sorted(tmp_path.rglob("*"))
     (source / "dog/right.JPEG").write_bytes(picture(9, "PNG"))
-    assert stoker("plan", source) == 2
-    assert "without images in any split: eel; delete or move their folders, or, to keep their labels," in stoker.err
-    assert stoker("plan", source, "--split-fraction", "val=0.25", "--shards", 3, "--labels", classes) == 3
+    cli("plan", source, code=2)
+    assert "without images in any split: eel; delete or move their folders, or, to keep their labels," in cli.err
+    cli("plan", source, "--split-fraction", "val=0.25", "--shards", 3, "--labels", classes, code=3)
     for message in (
         "3 classes of 0 to 10, 15 items",
         "12 jpeg, 2 png, 1 empty",
@@ -166,11 +144,11 @@ def test_plan_prints_and_writes_nothing(stoker: Run, source: Path, tmp_path: Pat
         "from 15 items converted",
         "2 of 15 will be rejected; the manifest would be withheld: build with --max-rejects 2 to accept them",
     ):
-        assert message in stoker.out
-    assert "odd file: cat/empty.JPEG" not in stoker.out
+        assert message in cli.out
+    assert "odd file: cat/empty.JPEG" not in cli.out
     (source / "dog/right.JPEG").unlink()
-    assert stoker("plan", source, "--resize", "short:20", "--json", "--max-rejects", 2, "--labels", classes) == 0
-    document = stoker.json
+    cli("plan", source, "--resize", "short:20", "--json", "--max-rejects", 2, "--labels", classes)
+    document = cli.json
     assert [reject["key"] for reject in document["rejects"]] == ["cat/empty.JPEG", "cat/odd.JPEG"]
     assert (document["expected_rejects"], document["withheld"]) == (2, False)
     assert document["splits"]["train"]["items"] == 14
@@ -185,67 +163,65 @@ def test_plan_prints_and_writes_nothing(stoker: Run, source: Path, tmp_path: Pat
 
 @pytest.mark.parametrize("options", [[], ["--resize", "short:20"], ["--crop-objects"], ["--num-images", "3"]])
 def test_plan_says_what_build_rejects_and_exits_as_it_does(
-    stoker: Run, source: Path, tmp_path: Path, options: list[str]
+    cli: Cli, source: Path, tmp_path: Path, options: list[str]
 ) -> None:
     whole = picture(3)
     odd = {"text.JPEG": b"no image", "cut.JPEG": whole[: len(whole) // 2], "long/lossless.JPEG": b"\xff\xd8\xff\xc3"}
     write_files(source / "cat", odd)
     (source / "dog/gone.JPEG").symlink_to("nowhere")
     (source / "eel").symlink_to("nowhere")
-    code = stoker("plan", source, *options, "--json")
-    planned = stoker.json
-    assert stoker("build", source, tmp_path / "out", *options, "--json") == code
-    assert sorted(planned["rejects"], key=str) == sorted(stoker.json["rejects"], key=str)
+    cli("plan", source, *options, "--json", code=None)
+    code, planned = cli.code, cli.json
+    cli("build", source, tmp_path / "out", *options, "--json", code=code)
+    assert sorted(planned["rejects"], key=str) == sorted(cli.json["rejects"], key=str)
     assert code == (3 if planned["rejects"] else 0)
     accept = ["--max-rejects", len(planned["rejects"])]
-    assert (
-        stoker("plan", source, *options, *accept) == stoker("build", source, tmp_path / "out", *options, *accept) == 0
-    )
+    cli("plan", source, *options, *accept)
+    cli("build", source, tmp_path / "out", *options, *accept)
 
 
-def test_plan_of_nothing_but_broken_files(stoker: Run, tmp_path: Path) -> None:
+def test_plan_of_nothing_but_broken_files(cli: Cli, tmp_path: Path) -> None:
     write_files(tmp_path / "src", dict.fromkeys(("a/1.jpg", "b/2.jpg"), b"text"))
-    assert stoker("plan", tmp_path / "src") == 3
-    assert "2 of 2 will be rejected; the manifest would be withheld: no image can be stored" in stoker.out
-    assert stoker("build", tmp_path / "src", tmp_path / "out") == 3
-    assert "manifest withheld because of 2 rejects; no image could be stored\n" in stoker.out
-    assert stoker("build", tmp_path / "src", tmp_path / "out", "--max-rejects", 2) == 0
-    assert "warning: no image could be stored; the first is b/2.jpg: not an image but text" in stoker.out
+    cli("plan", tmp_path / "src", code=3)
+    assert "2 of 2 will be rejected; the manifest would be withheld: no image can be stored" in cli.out
+    cli("build", tmp_path / "src", tmp_path / "out", code=3)
+    assert "manifest withheld because of 2 rejects; no image could be stored\n" in cli.out
+    cli("build", tmp_path / "src", tmp_path / "out", "--max-rejects", 2)
+    assert "warning: no image could be stored; the first is b/2.jpg: not an image but text" in cli.out
 
 
 def test_plan_of_many_images_says_that_it_looked_at_a_sample(
-    stoker: Run, source: Path, monkeypatch: pytest.MonkeyPatch
+    cli: Cli, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (source / "cat/empty.JPEG").touch()
     monkeypatch.setattr(estimate, "SURVEY_LIMIT", 6)
-    code = stoker("plan", source, "--json")
-    document = stoker.json
+    cli("plan", source, "--json", code=None)
+    code, document = cli.code, cli.json
     assert document["files_looked_at"] == 6
     assert document["expected_rejects"] == round(len(document["rejects"]) * 13 / 6)
     assert code == (3 if document["rejects"] else 0)
-    assert stoker("plan", source) == code
+    cli("plan", source, code=code)
     expected, rejects = document["expected_rejects"], len(document["rejects"])
-    assert f"about {expected} of 13 would be rejected (from a sample of 6: {rejects})" in stoker.out
-    assert "will be rejected" not in stoker.out
+    assert f"about {expected} of 13 would be rejected (from a sample of 6: {rejects})" in cli.out
+    assert "will be rejected" not in cli.out
 
 
-def test_images_without_any_class_can_be_planned(stoker: Run, tmp_path: Path) -> None:
+def test_images_without_any_class_can_be_planned(cli: Cli, tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "ILSVRC2012_img_test.tar", "w") as tar:
         member = tarfile.TarInfo("ILSVRC2012_test_00000001.JPEG")
         member.size = len(picture(1))
         tar.addfile(member, io.BytesIO(picture(1)))
-    assert stoker("plan", tmp_path / "ILSVRC2012_img_test.tar") == 0
-    assert "no classes, 1 item," in stoker.out
+    assert "no classes, 1 item," in cli("plan", tmp_path / "ILSVRC2012_img_test.tar")
 
 
-def test_names_that_are_not_utf8_can_be_printed(stoker: Run, source: Path, tmp_path: Path) -> None:
+def test_names_that_are_not_utf8_can_be_printed(cli: Cli, source: Path, tmp_path: Path) -> None:
     Path(os.fsdecode(bytes(source) + b"/cat/caf\xe9\x1b[31m.JPEG")).write_bytes(b"")
-    assert stoker("plan", source) == 3
-    assert "rejected cat/caf\\udce9\\x1b[31m.JPEG: the file is empty" in stoker.out
-    assert stoker("build", source, tmp_path / "out") == 3
-    assert "rejected cat/caf\\udce9\\x1b[31m.JPEG: the file is empty" in stoker.out
-    assert stoker("build", source, tmp_path / "out", "--json") == 3
-    assert os.fsencode(stoker.json["rejects"][0]["key"]) == b"cat/caf\xe9\x1b[31m.JPEG"
+    cli("plan", source, code=3)
+    assert "rejected cat/caf\\udce9\\x1b[31m.JPEG: the file is empty" in cli.out
+    cli("build", source, tmp_path / "out", code=3)
+    assert "rejected cat/caf\\udce9\\x1b[31m.JPEG: the file is empty" in cli.out
+    cli("build", source, tmp_path / "out", "--json", code=3)
+    assert os.fsencode(cli.json["rejects"][0]["key"]) == b"cat/caf\xe9\x1b[31m.JPEG"
 
 
 @pytest.fixture
@@ -265,22 +241,21 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_a_full_disk_is_a_failure_that_can_be_resumed(stoker: Run, tmp_path: Path, small_disk: Path) -> None:
+def test_a_full_disk_is_a_failure_that_can_be_resumed(cli: Cli, tmp_path: Path, small_disk: Path) -> None:
     images = {f"a/{number}.JPEG": picture(number, size=(600, 400)) for number in range(6)}
     assert sum(map(len, images.values())) > 64_000
     words = ("build", write_files(tmp_path / "src", images), small_disk / "out", "--shards", 1)
     if small_disk.is_mount():  # otherwise a limit on the length of files stands for the disk
-        assert stoker(*words) == 2
-        assert "are free; free some or build elsewhere, or add --yes" in stoker.err
+        assert "are free; free some or build elsewhere, or add --yes" in cli(*words, code=2)
         assert not (small_disk / "out").exists()
     words = (*words, "--yes")
-    assert stoker(*words) == 1
-    assert "No space left" in stoker.err or "File too large" in stoker.err
-    assert "run the same command again to resume" in stoker.err
+    cli(*words, code=1)
+    assert "No space left" in cli.err or "File too large" in cli.err
+    assert "run the same command again to resume" in cli.err
     assert sorted(path.name for path in (small_disk / "out").iterdir()) == ["build.journal"]
     resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     subprocess.run(["mount", "-o", "remount,size=4m", str(small_disk)], capture_output=True, check=False)
-    assert stoker(*words) == 0
+    cli(*words)
 
 
 @pytest.mark.slow
@@ -371,54 +346,48 @@ BY_LENGTH = "about 128.0 MB each; --shards or --shard-size changes that"
     ],
 )
 def test_plan_and_build_say_why_there_are_so_many_shards(
-    source: Path, tmp_path: Path, stoker: Run, words: list[str], rule: str
+    source: Path, tmp_path: Path, cli: Cli, words: list[str], rule: str
 ) -> None:
     for command in (["plan", source], ["build", source, tmp_path / "out"]):
-        assert stoker(*command, *words) == 0
-        assert f"shards: {rule}\n" in stoker.out
+        assert f"shards: {rule}\n" in cli(*command, *words)
 
 
-def test_shards_of_a_source_that_is_all_validation(source: Path, stoker: Run) -> None:
+def test_shards_of_a_source_that_is_all_validation(source: Path, cli: Cli) -> None:
     whole = source.with_name("whole")
     whole.mkdir()
     source.rename(whole / "validation")
-    assert stoker("plan", whole, "--validation-shards", "2") == 0
-    assert "shards: 2 of validation, as --validation-shards says\n" in stoker.out
-    assert stoker("plan", whole, "--shards", "1", "--validation-shards", "4") == 2
+    assert "shards: 2 of validation, as --validation-shards says\n" in cli("plan", whole, "--validation-shards", "2")
+    cli("plan", whole, "--shards", "1", "--validation-shards", "4", code=2)
     problem = "--shards is 1 and --validation-shards is 4, but without a split 'train' both are of validation"
-    assert f"{problem}; give one of them\n" in stoker.err
-    assert stoker("plan", whole, "--validation-shards", "400") == 2
-    assert "--validation-shards is 400, but split 'validation' has 12 items; give 12 or less\n" in stoker.err
+    assert f"{problem}; give one of them\n" in cli.err
+    cli("plan", whole, "--validation-shards", "400", code=2)
+    assert "--validation-shards is 400, but split 'validation' has 12 items; give 12 or less\n" in cli.err
 
 
 @pytest.mark.parametrize(("preset", "title"), [("dlbs", "decoded from other kinds"), ("imagenet", "converted to JPEG")])
 def test_what_could_not_be_kept_is_named_by_what_it_became(
-    source: Path, tmp_path: Path, stoker: Run, preset: str, title: str
+    source: Path, tmp_path: Path, cli: Cli, preset: str, title: str
 ) -> None:
     (source / "cat/grey.png").write_bytes(picture(1, "PNG"))
-    assert stoker("build", source, tmp_path / "out", "--preset", preset) == 0
-    assert f"{title}: 1 png\n" in stoker.out
-    assert stoker("info", tmp_path / "out") == 0
-    assert f"{title}: 1 png\n" in stoker.out
+    assert f"{title}: 1 png\n" in cli("build", source, tmp_path / "out", "--preset", preset)
+    assert f"{title}: 1 png\n" in cli("info", tmp_path / "out")
 
 
-def test_images_with_a_dataset_below_them_are_opened_and_built(source: Path, tmp_path: Path, stoker: Run) -> None:
+def test_images_with_a_dataset_below_them_are_opened_and_built(source: Path, tmp_path: Path, cli: Cli) -> None:
     for folder in (source / "small", tmp_path / "apart"):
-        assert stoker("build", source, folder) == 0
-    assert stoker("plan", source) == 0
+        cli("build", source, folder)
+    cli("plan", source)
     assert len(open_dataset(source)) == 12
 
 
-def test_one_of_a_kind_is_not_in_the_plural(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_of_a_kind_is_not_in_the_plural(tmp_path: Path, cli: Cli) -> None:
     source = write_tree(tmp_path / "source", {"a": 1})
-    assert main(["plan", str(source)]) == 0
-    assert "1 class of 1, 1 item, " in capsys.readouterr().out
+    assert "1 class of 1, 1 item, " in cli("plan", source)
     (source / "a/bad.JPEG").write_bytes(b"")
     (source / "loose.JPEG").write_bytes(b"")
-    assert main(["build", str(source), str(tmp_path / "out")]) == 3
-    printed = capsys.readouterr().out
+    cli("build", source, tmp_path / "out", code=3)
+    printed = cli.out
     assert "because of 1 reject;" in printed
     assert "1 file in the root outside any class folder: not used" in printed
     write_tree(tmp_path / "two", {"a": 2, "b": 2})
-    assert main(["plan", str(tmp_path / "two")]) == 0
-    assert "2 classes of 2 each, 4 items, " in capsys.readouterr().out
+    assert "2 classes of 2 each, 4 items, " in cli("plan", tmp_path / "two")

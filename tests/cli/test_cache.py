@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import stoker
 from loader.shards import write_shards
 from stoker import _native
-from stoker.cli.main import main
 from stoker.format.index import INDEXES_FOLDER, CachedIndex
 from stoker.loader.caches import NodeCache
 
@@ -16,6 +15,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import pytest
+
+    from commands import Cli
 
 
 def fill(cache: NodeCache, folder: Path, records: int) -> None:
@@ -29,18 +30,16 @@ def fill(cache: NodeCache, folder: Path, records: int) -> None:
         source.read(number)
 
 
-def document(capsys: pytest.CaptureFixture[str], *words: object) -> dict[str, Any]:
-    assert main(["cache", "--json", *map(str, words)]) == 0
-    parsed: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return parsed
+def document(cli: Cli, *words: object) -> Any:
+    return json.loads(cli("cache", "--json", *words))
 
 
-def test_entries_are_listed_and_cleared_unless_in_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_entries_are_listed_and_cleared_unless_in_use(tmp_path: Path, cli: Cli) -> None:
     directory = tmp_path / "cache"
     fill(NodeCache(directory, "10MB"), tmp_path / "old", 12)
     busy = NodeCache(directory, "10MB")
     fill(busy, tmp_path / "busy", 6)
-    idle, used = document(capsys, "--dir", directory)["entries"]
+    idle, used = document(cli, "--dir", directory)["entries"]
     assert (idle["dataset"], idle["split"], idle["samples"], idle["in_use"]) == (
         str(tmp_path / "old"),
         "train",
@@ -49,53 +48,49 @@ def test_entries_are_listed_and_cleared_unless_in_use(tmp_path: Path, capsys: py
     )
     assert (used["dataset"], used["in_use"]) == (str(tmp_path / "busy"), True)
     assert idle["bytes"] == sum(p.stat().st_blocks * 512 for p in directory.glob(f"{idle['key']}.samples"))
-    assert main(["cache", "--dir", str(directory)]) == 0
-    out = capsys.readouterr().out
+    out = cli("cache", "--dir", directory)
     assert "2 datasets" in out
     assert str(tmp_path / "old") in out
     stranger = directory / "notes.txt"
     stranger.write_text("not of this cache")
-    removed = document(capsys, "--dir", directory, "--clear")["removed"]
+    removed = document(cli, "--dir", directory, "--clear")["removed"]
     assert [entry["key"] for entry in removed] == [idle["key"]]
-    assert [entry["key"] for entry in document(capsys, "--dir", directory)["entries"]] == [used["key"]]
+    assert [entry["key"] for entry in document(cli, "--dir", directory)["entries"]] == [used["key"]]
     assert stranger.exists()
     assert busy.stats().errors == 0
     assert (tmp_path / "old").is_dir()
 
 
-def test_without_a_directory_it_is_the_users(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_directory_it_is_the_users(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STOKER_CACHE_DIR", str(tmp_path / "user"))
-    assert document(capsys)["indexes"] == {"files": 0, "bytes": 0}
+    assert document(cli)["indexes"] == {"files": 0, "bytes": 0}
     (shard,) = write_shards(tmp_path, 5, 1)
     rows = _native.scan_shard(str(shard), check=False)
     cached = CachedIndex.of(shard)
     cached.write(rows)
     assert cached.path is not None
     size = cached.path.stat().st_size
-    assert document(capsys)["indexes"] == {"files": 1, "bytes": size}
+    assert document(cli)["indexes"] == {"files": 1, "bytes": size}
     fill(NodeCache(tmp_path / "user", "10MB"), tmp_path / "samples", 3)  # both may share the directory
-    assert len(document(capsys)["entries"]) == 1
-    assert document(capsys, "--clear")["indexes"]["files"] == 2  # with that of the samples
+    assert len(document(cli)["entries"]) == 1
+    assert document(cli, "--clear")["indexes"]["files"] == 2  # with that of the samples
     assert list((tmp_path / "user" / INDEXES_FOLDER).iterdir()) == []
-    assert document(capsys)["entries"] == []
+    assert document(cli)["entries"] == []
 
 
-def test_what_is_not_a_cache_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_not_a_cache_is_refused(tmp_path: Path, cli: Cli) -> None:
     (tmp_path / "notes.txt").write_text("not of a cache")
     for folder in (tmp_path, tmp_path / "nowhere"):
-        assert main(["cache", "--dir", str(folder), "--clear"]) == 2
-        assert "is not a Stoker cache" in capsys.readouterr().err
+        assert "is not a Stoker cache" in cli("cache", "--dir", folder, "--clear", code=2)
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
-def test_an_entry_without_description_is_still_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_entry_without_description_is_still_listed(tmp_path: Path, cli: Cli) -> None:
     fill(NodeCache(tmp_path / "cache", "10MB"), tmp_path / "old", 4)
     (about,) = (tmp_path / "cache").glob("*.json")
     for damage in (b"", b"{}", b"[1]", b"\xff", b'{"dataset": 1, "split": 2, "samples": "x"}'):
         about.write_bytes(damage)
-        (entry,) = document(capsys, "--dir", tmp_path / "cache")["entries"]
+        (entry,) = document(cli, "--dir", tmp_path / "cache")["entries"]
         assert (entry["dataset"], entry["samples"]) == (None, None)
-        assert main(["cache", "--dir", str(tmp_path / "cache")]) == 0
-        assert f"unknown ({entry['key']})" in capsys.readouterr().out
+        cli("cache", "--dir", tmp_path / "cache")
+        assert f"unknown ({entry['key']})" in cli.out

@@ -10,12 +10,13 @@ import pytest
 
 import stoker
 from reference import pictures
-from stoker.cli.main import main
 from stoker.format import read_labels
 from written_files import write_files
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from commands import Cli
 
 NAMES = ["cat", "dog", "owl"]
 
@@ -55,20 +56,20 @@ def as_tar(photos: Path) -> Path:
 
 
 @pytest.mark.parametrize("make", [as_folder, as_list, as_config, as_tar])
-def test_every_path_gives_the_same_ids(photos: Path, tmp_path: Path, make: object) -> None:
+def test_every_path_gives_the_same_ids(photos: Path, tmp_path: Path, make: object, cli: Cli) -> None:
     source = make(photos)  # type: ignore[operator]
     opened = stoker.open(source)
-    assert main(["build", str(source), str(tmp_path / "built")]) == 0
+    cli("build", source, tmp_path / "built")
     built = stoker.open(tmp_path / "built")
     assert ids(opened) == ids(built) == {"cat": 0, "dog": 1, "owl": 2}
     assert [label.name for label in opened.classes] == [label.name for label in built.classes] == NAMES
     assert len(read_labels(tmp_path / "built")) == len(NAMES)
-    assert main(["verify", str(tmp_path / "built")]) == 0
+    cli("verify", tmp_path / "built")
 
 
 @pytest.mark.parametrize("preset", ["dlbs", "tiny-imagenet", "dogs-onehot", "tfds"])
-def test_presets_whose_ids_start_at_0(photos: Path, tmp_path: Path, preset: str) -> None:
-    assert main(["build", str(photos), str(tmp_path / "built"), "--preset", preset]) == 0
+def test_presets_whose_ids_start_at_0(photos: Path, tmp_path: Path, preset: str, cli: Cli) -> None:
+    cli("build", photos, tmp_path / "built", "--preset", preset)
     built = stoker.open(tmp_path / "built")
     assert sorted(set(built.labels.tolist())) == [0, 1, 2]
     assert [label.name for label in built.classes] == NAMES
@@ -76,56 +77,49 @@ def test_presets_whose_ids_start_at_0(photos: Path, tmp_path: Path, preset: str)
 
 
 @pytest.mark.parametrize("preset", ["imagenet", "imagenet-nvidia"])
-def test_presets_whose_ids_start_at_1_say_so(
-    photos: Path, tmp_path: Path, preset: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_presets_whose_ids_start_at_1_say_so(photos: Path, tmp_path: Path, preset: str, cli: Cli) -> None:
     note = f"labels start at 1 (preset {preset})"
-    assert main(["build", str(photos), str(tmp_path / "built"), "--preset", preset]) == 0
-    assert f"3 classes, {note}\n" in capsys.readouterr().out
+    assert f"3 classes, {note}\n" in cli("build", photos, tmp_path / "built", "--preset", preset)
     built = stoker.open(tmp_path / "built")
     assert sorted(set(built.labels.tolist())) == [1, 2, 3]
     assert [label.name for label in built.classes] == ["background", *NAMES]
     assert f"3 classes, {note}" in repr(built)
     assert f"3 classes, {note}" in built._repr_html_()
-    assert main(["info", str(tmp_path / "built")]) == 0
-    assert f"classes: 3, {note}\n" in capsys.readouterr().out
+    assert f"classes: 3, {note}\n" in cli("info", tmp_path / "built")
     assert (tmp_path / "built/labels.txt").read_text() == "0:background\n1:cat\n2:dog\n3:owl\n"
-    assert main(["verify", str(tmp_path / "built")]) == 0
+    cli("verify", tmp_path / "built")
 
 
-def test_nothing_is_said_about_ids_that_start_at_0(
-    photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["build", str(photos), str(tmp_path / "built")]) == 0
-    assert main(["info", str(tmp_path / "built")]) == 0
-    printed = capsys.readouterr().out
+def test_nothing_is_said_about_ids_that_start_at_0(photos: Path, tmp_path: Path, cli: Cli) -> None:
+    printed = cli("build", photos, tmp_path / "built") + cli("info", tmp_path / "built")
     assert "\n3 classes\n" in printed
     assert "\nclasses: 3\n" in printed
     assert "start at" not in printed + repr(stoker.open(tmp_path / "built"))
 
 
-def test_the_base_can_be_chosen(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_base_can_be_chosen(photos: Path, tmp_path: Path, cli: Cli) -> None:
     for base, preset in ((1, []), (0, ["--preset", "imagenet"])):
         to = tmp_path / f"built{base}"
-        assert main(["build", str(photos), str(to), *preset, "--label-base", str(base), "--json"]) == 0
-        document = json.loads(capsys.readouterr().out)
+        document = json.loads(cli("build", photos, to, *preset, "--label-base", base, "--json"))
         assert (document["classes"], document["label_base"]) == (3, base)
         assert ids(stoker.open(to)) == {name: base + number for number, name in enumerate(NAMES)}
 
 
-def test_repacking_without_a_preset_keeps_the_ids(photos: Path, tmp_path: Path) -> None:
+def test_repacking_without_a_preset_keeps_the_ids(photos: Path, tmp_path: Path, cli: Cli) -> None:
     for number, options in enumerate(([], ["--preset", "imagenet"])):
         built, packed = tmp_path / f"built{number}", tmp_path / f"packed{number}"
-        assert main(["build", str(photos), str(built), *options]) == 0
-        assert main(["repack", str(built), str(packed)]) == 0
+        cli("build", photos, built, *options)
+        cli("repack", built, packed)
         assert ids(stoker.open(packed)) == ids(stoker.open(built))
         assert stoker.open(packed).classes == stoker.open(built).classes
-    assert main(["repack", str(built), str(tmp_path / "zero"), "--label-base", "0"]) == 0
+    cli("repack", built, tmp_path / "zero", "--label-base", "0")
     assert ids(stoker.open(tmp_path / "zero")) == {"cat": 0, "dog": 1, "owl": 2}
 
 
-def test_shards_without_a_manifest_have_the_classes_of_the_numbered_list(photos: Path, tmp_path: Path) -> None:
-    assert main(["build", str(photos), str(tmp_path / "built"), "--preset", "imagenet"]) == 0
+def test_shards_without_a_manifest_have_the_classes_of_the_numbered_list(
+    photos: Path, tmp_path: Path, cli: Cli
+) -> None:
+    cli("build", photos, tmp_path / "built", "--preset", "imagenet")
     built = stoker.open(tmp_path / "built")
     (tmp_path / "built/manifest.json").unlink()
     opened = stoker.open(tmp_path / "built")

@@ -19,11 +19,11 @@ from stoker.storage.objects import _failure
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from commands import Cli
 
-def error_of(capsys: pytest.CaptureFixture[str], words: Sequence[str], code: int = 2) -> str:
-    capsys.readouterr()
-    assert main([*words]) == code
-    return next(line for line in capsys.readouterr().err.splitlines() if line.startswith("stoker: error: "))[15:]
+
+def error_of(cli: Cli, words: Sequence[str], code: int = 2) -> str:
+    return next(line for line in cli(*words, code=code).splitlines() if line.startswith("stoker: error: "))[15:]
 
 
 @pytest.mark.parametrize(
@@ -41,10 +41,8 @@ def error_of(capsys: pytest.CaptureFixture[str], words: Sequence[str], code: int
         ("3", "3 is not a transform; give train"),
     ],
 )
-def test_transforms_that_cannot_be_read(
-    transforms: str, message: str, dataset: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    error = error_of(capsys, ["show", str(dataset), "--out", "x.png", "--transforms", transforms])
+def test_transforms_that_cannot_be_read(transforms: str, message: str, dataset: Path, cli: Cli) -> None:
+    error = error_of(cli, ["show", str(dataset), "--out", "x.png", "--transforms", transforms])
     assert error.startswith(f"--transforms is {transforms!r}: {message}")
 
 
@@ -57,11 +55,9 @@ def test_transforms_that_cannot_be_read(
         ("list", "{data}/*", "--out", "{there}/no/x.png"),
     ],
 )
-def test_a_file_that_has_no_folder(
-    words: tuple[str, ...], dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_that_has_no_folder(words: tuple[str, ...], dataset: Path, tmp_path: Path, cli: Cli) -> None:
     filled = [word.format(data=dataset, there=tmp_path) for word in words]
-    error = error_of(capsys, filled)
+    error = error_of(cli, filled)
     assert error == f"{words[2]} is '{tmp_path}/no/x.png', and there is no folder '{tmp_path}/no'; make it first"
 
 
@@ -72,9 +68,7 @@ def test_a_file_that_cannot_be_written_is_called_by_its_own_name(tmp_path: Path)
         assert caught.value.filename == str(file)
 
 
-def test_a_directory_that_cannot_be_read_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_directory_that_cannot_be_read_is_named(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     source, out = write_tree(tmp_path / "source", {"a": 1}), tmp_path / "out"
     out.mkdir()
     denied = PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(out / "build.journal"))
@@ -92,10 +86,10 @@ def test_a_directory_that_cannot_be_read_is_named(
 
     with monkeypatch.context() as patched:
         patched.setattr(Path, "exists", is_there)
-        assert error_of(capsys, ["verify", str(out)], 1) == f"{out}: Permission denied"
+        assert error_of(cli, ["verify", str(out)], 1) == f"{out}: Permission denied"
     with monkeypatch.context() as patched:
         patched.setattr(os, "open", open_it)
-        assert error_of(capsys, ["build", str(source), str(out)], 1) == f"{out}: Permission denied"
+        assert error_of(cli, ["build", str(source), str(out)], 1) == f"{out}: Permission denied"
 
 
 @pytest.mark.parametrize(
@@ -135,11 +129,9 @@ def test_missing_credentials_are_named(text: str, remedy: str) -> None:
         ("download tiny-imagenet out --devkit", "--devkit is for imagenet"),
     ],
 )
-def test_an_option_without_effect_is_refused(
-    words: str, message: str, dataset: Path, photos: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_option_without_effect_is_refused(words: str, message: str, dataset: Path, photos: Path, cli: Cli) -> None:
     folders = {"data": str(dataset), "photos": str(photos)}
-    assert message.format(**folders) in error_of(capsys, [word.format(**folders) for word in words.split()])
+    assert message.format(**folders) in error_of(cli, [word.format(**folders) for word in words.split()])
 
 
 def test_names_that_the_terminal_lacks_are_printed_with_escapes(

@@ -7,27 +7,23 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stoker.cli.main import main
-
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from commands import Cli
+
 
 @pytest.mark.slow
-def test_sample_makes_a_tree_that_plan_understands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_sample_makes_a_tree_that_plan_understands(tmp_path: Path, cli: Cli) -> None:
     words = ["sample", str(tmp_path / "photos"), "--classes", "2", "--images", "2", "--validation", "1", "--json"]
-    assert main(words) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = json.loads(cli(*words))
     assert (document["is_new"], document["images"], document["damaged"]) == (True, 6, {})
-    assert main(["plan", str(tmp_path / "photos"), "--json"]) == 0
-    plan = json.loads(capsys.readouterr().out)
+    plan = json.loads(cli("plan", tmp_path / "photos", "--json"))
     assert {name: split["items"] for name, split in plan["splits"].items()} == {"train": 4, "validation": 2}
     assert plan["warnings"] == []
-    assert main(words[:-1]) == 0
-    assert "there already: 6 images" in capsys.readouterr().out
+    assert "there already: 6 images" in cli(*words[:-1])
 
 
-def test_sample_refuses_numbers_that_make_no_sense(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["sample", str(tmp_path / "photos"), "--classes", "0"]) == 2
-    assert "--classes is 0" in capsys.readouterr().err
+def test_sample_refuses_numbers_that_make_no_sense(tmp_path: Path, cli: Cli) -> None:
+    assert "--classes is 0" in cli("sample", tmp_path / "photos", "--classes", "0", code=2)
     assert not (tmp_path / "photos").exists()

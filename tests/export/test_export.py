@@ -28,13 +28,14 @@ from builder.trees import contents
 from reference import example, pictures, tfrecord
 from small_datasets import write_dataset
 from stoker import exporting, fields
-from stoker.cli.main import main
 from stoker.errors import ConfigError, DestinationError, ShardError, SourceWarning
 from stoker.exporting import FORMATS, export
 from written_files import flip_bit, write_files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from commands import Cli
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:the field 'tags' will have ids without names"),
@@ -613,22 +614,16 @@ def test_the_function_reports_and_takes_a_function_for_progress(plain: Path, tmp
     assert not (tmp_path / "other").exists()
 
 
-def test_the_command(plain: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert (
-        main(["export", str(plain), str(tmp_path / "out"), "--to", "webdataset", "--split", "train", "--json", "-q"])
-        == 0
-    )
-    report = json.loads(capsys.readouterr().out)
+def test_the_command(plain: Path, tmp_path: Path, cli: Cli) -> None:
+    cli("export", plain, tmp_path / "out", "--to", "webdataset", "--split", "train", "--json", "-q")
+    report = cli.json
     size = (tmp_path / "out" / "train-000000.tar").stat().st_size
     assert report["splits"] == {"train": {"records": 9, "files": 1, "bytes": size}}
     assert report["rejects"] == []
-    assert main(["export", str(plain), str(tmp_path / "out"), "--to", "folder"]) == 2
-    assert "holds 'labels.txt'" in capsys.readouterr().err
+    assert "holds 'labels.txt'" in cli("export", plain, tmp_path / "out", "--to", "folder", code=2)
     shard = damage(plain, tmp_path / "damaged")
-    assert main(["export", str(tmp_path / "damaged"), str(tmp_path / "no"), "--to", "folder"]) == 1
-    assert f"{shard}" in capsys.readouterr().err
+    assert f"{shard}" in cli("export", tmp_path / "damaged", tmp_path / "no", "--to", "folder", code=1)
     words = ["export", str(tmp_path / "damaged"), str(tmp_path / "yes"), "--to", "folder", "--max-rejects", "1"]
-    assert main(words) == 0
-    out = capsys.readouterr().out
+    out = cli(*words)
     assert "rejected: train#0: " in out
     assert "17 records to" in out

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -20,6 +20,9 @@ from stoker.format import ClassLabel
 from stoker.loader import draw_boxes, usable_boxes
 from stoker.types import Box
 from written_files import write_files
+
+if TYPE_CHECKING:
+    from commands import Cli
 
 
 @pytest.fixture
@@ -77,29 +80,25 @@ def test_mean_and_deviation_are_those_of_numpy(photos: Path) -> None:
     stoker.Output("float32", mean=split.mean, std=split.std)
 
 
-def test_the_command_prints_what_the_function_returns(
-    photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_prints_what_the_function_returns(photos: Path, tmp_path: Path, cli: Cli) -> None:
     measures = tmp_path / "measures"
-    assert main(["audit", str(photos), "--json", "--resume", str(measures)]) == 4
-    document = json.loads(capsys.readouterr().out)
+    cli("audit", photos, "--json", "--resume", measures, code=4)
+    document = cli.json
     assert document["findings"]["unreadable"][0]["path"] == str(photos / "train/cat/bad.jpg")
     assert [len(document["duplicates"]), document["images"]] == [3, 14]
-    assert main(["audit", str(photos), "--resume", str(measures)]) == 4
-    text = capsys.readouterr().out
+    cli("audit", photos, "--resume", measures, code=4)
+    text = cli.out
     assert "equal files: 2 images to spare in 2 groups, 1 of these across splits, 1 with several classes" in text
     assert "14 images, 13 of them before" in text
 
 
-def test_no_figures_are_printed_of_images_that_cannot_be_read(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_figures_are_printed_of_images_that_cannot_be_read(tmp_path: Path, cli: Cli) -> None:
     (tmp_path / "1.jpg").write_bytes(b"\xff\xd8\xff")
-    assert main(["audit", str(tmp_path)]) == 4
-    assert "normalise: no image could be read, so there are no figures\n" in capsys.readouterr().out
+    cli("audit", tmp_path, code=4)
+    assert "normalise: no image could be read, so there are no figures\n" in cli.out
     (tmp_path / "2.jpg").write_bytes(pictures.jpeg(96, 64, 1))
-    assert main(["audit", str(tmp_path)]) == 4
-    assert 'normalise: stoker.Output("float32", mean=(' in capsys.readouterr().out
+    cli("audit", tmp_path, code=4)
+    assert 'normalise: stoker.Output("float32", mean=(' in cli.out
 
 
 def test_a_built_dataset_has_the_same_statistics(photos: Path, tmp_path: Path) -> None:
@@ -118,12 +117,11 @@ def test_a_dataset_without_findings_has_none(tmp_path: Path) -> None:
     assert (report.images, dict(report.findings), report.leaks) == (6, {}, ())
 
 
-def test_shapes_are_told_however_extreme(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_shapes_are_told_however_extreme(tmp_path: Path, cli: Cli) -> None:
     Image.new("L", (1, 60_000)).save(tmp_path / "slit.png")
     report = stoker.audit(tmp_path)
     assert report.extremes["narrowest"][0].value == report.sizes["aspect"][0] == 1 / 60_000
-    assert main(["audit", str(tmp_path)]) == 0
-    assert "narrowest: 1.667e-05, " in capsys.readouterr().out
+    assert "narrowest: 1.667e-05, " in cli("audit", tmp_path)
 
 
 def test_the_page_stands_alone_and_shows_every_finding(photos: Path, tmp_path: Path) -> None:

@@ -7,13 +7,16 @@ import os
 import shutil
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from bench_prepared import case_of, prepared_images
-from stoker.cli.main import main
 from stoker.errors import ConfigError
 from stoker.inspect.measuring import drop_from_page_cache, require_cold
+
+if TYPE_CHECKING:
+    from commands import Cli
 
 MEMORY = Path("/dev/shm")
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="the page cache of others cannot be emptied")
@@ -61,30 +64,26 @@ def in_memory(source: Path, name: str) -> Path:
 
 
 @on_linux
-def test_files_that_cannot_leave_the_memory_are_refused(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_that_cannot_leave_the_memory_are_refused(dataset: Path, cli: Cli) -> None:
     copy = in_memory(dataset, "cold")
     try:
-        assert main(["bench", str(copy), "--only", "stoker-own", "--cold", "--seconds", "0.1"]) == 2
+        cli("bench", copy, "--only", "stoker-own", "--cold", "--seconds", "0.1", code=2)
     finally:
         shutil.rmtree(copy)
-    assert "100% of the files stay in memory" in capsys.readouterr().err
+    assert "100% of the files stay in memory" in cli.err
 
 
-def test_a_system_without_posix_fadvise_is_refused(
-    dataset: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_system_without_posix_fadvise_is_refused(dataset: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "posix_fadvise", raising=False)
-    assert main(["bench", str(dataset), "--only", "stoker", "--cold"]) == 2
-    assert "no posix_fadvise" in capsys.readouterr().err
+    assert "no posix_fadvise" in cli("bench", dataset, "--only", "stoker", "--cold", code=2)
 
 
 @on_linux
 @pytest.mark.slow
-def test_the_report_says_that_its_figures_are_cold(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_report_says_that_its_figures_are_cold(dataset: Path, cli: Cli) -> None:
     words = ["bench", str(dataset), "--seconds", "0.2", "--rounds", "1", "--batch-size", "4"]
     words += ["--only", "stoker-own,stoker-cache", "--cold"]
-    assert main([*words, "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = json.loads(cli(*words, "--json"))
     assert document["spec"]["cold"]
     assert 0 <= document["still_cached"] <= 0.1
     assert [row["key"] for row in document["rows"]] == ["stoker-own"]

@@ -22,14 +22,15 @@ from stoker.loader import open_main_split
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from commands import Cli
     from servers.s3 import S3Server
 
 QUICK = ["--seconds", "0.1", "--rounds", "2", "--batch-size", "4", "--images", "12"]
 
 
-def document_of(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> dict[str, Any]:
-    assert main(["bench", *words, *QUICK, "--json"]) == code
-    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+def document_of(cli: Cli, *words: str, code: int = 0) -> dict[str, Any]:
+    cli("bench", *words, *QUICK, "--json", code=code)
+    document: dict[str, Any] = cli.json
     return document
 
 
@@ -60,20 +61,17 @@ def config(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_configuration_is_measured_as_it_says(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_configuration_is_measured_as_it_says(config: Path, cli: Cli) -> None:
     short = ["--seconds", "0.1", "--rounds", "2"]
-    assert main(["bench", str(config), *short]) == 0
+    cli("bench", config, *short)
     line = r"[\d,]+ images/s \([\d,]+ to [\d,]+\): train, batches of 4 x 24 x 32 x 3, 1 thread, prefetch 0\n"
-    assert re.fullmatch(line, capsys.readouterr().out)
-    assert main(["bench", str(config), *short, "--threads", "2", "--batch-size", "3", "--json"]) == 0
-    report = json.loads(capsys.readouterr().out)
+    assert re.fullmatch(line, cli.out)
+    report = json.loads(cli("bench", config, *short, "--threads", "2", "--batch-size", "3", "--json"))
     assert (report["threads"], report["batch_size"], report["shape"], report["prefetch"]) == (2, 3, [24, 32, 3], 0)
     assert report["lowest"] <= report["images_per_second"] <= report["highest"]
-    assert main(["bench", str(config), "--only", "stoker"]) == 2
-    assert "--only has no effect on" in capsys.readouterr().err
+    assert "--only has no effect on" in cli("bench", config, "--only", "stoker", code=2)
     config.write_text(config.read_text().replace("batch_size", "batchsize"))
-    assert main(["bench", str(config), *short]) == 2
-    assert "data.batchsize has no effect" in capsys.readouterr().err
+    assert "data.batchsize has no effect" in cli("bench", config, *short, code=2)
 
 
 def test_without_a_choice_everything_is_measured() -> None:
@@ -88,36 +86,31 @@ def test_unknown_names_are_answered_with_those_there_are() -> None:
         BenchSpec("", only=("stokr",))
 
 
-def test_every_setting_is_checked_before_anything_is_opened(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_setting_is_checked_before_anything_is_opened(cli: Cli) -> None:
     for words in (["--rounds", "0"], ["--batch-size", "0"], ["--images", "0"], ["--seconds", "0"], ["--only", "x"]):
-        assert main(["bench", "there-is-no-such-folder", *words]) == 2
-        assert "there-is-no-such-folder" not in capsys.readouterr().err
+        assert "there-is-no-such-folder" not in cli("bench", "there-is-no-such-folder", *words, code=2)
 
 
 @pytest.mark.needs("jinja2")
-def test_a_page_that_cannot_be_written_is_refused_before_anything_is_measured(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_page_that_cannot_be_written_is_refused_before_anything_is_measured(tmp_path: Path, cli: Cli) -> None:
     (tmp_path / "file").touch()
     for path, reason in (
         (tmp_path / "no" / "a.x", "there is no folder"),
         (tmp_path / "file" / "a.x", "is a file, not a folder"),
         (tmp_path, "is a folder"),
     ):
-        assert main(["bench", "there-is-no-such-folder", "--html", str(path)]) == 2
-        stderr = capsys.readouterr().err
+        stderr = cli("bench", "there-is-no-such-folder", "--html", path, code=2)
         assert "--html" in stderr
         assert reason in stderr
         assert "there-is-no-such-folder" not in stderr
 
 
 def test_pages_without_their_packages_are_refused_before_anything_is_measured(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
     monkeypatch.delitem(sys.modules, "stoker.inspect.page", raising=False)
-    assert main(["bench", "there-is-no-such-folder", "--html", str(tmp_path / "a.html")]) == 2
-    assert "stoker[report]" in capsys.readouterr().err
+    assert "stoker[report]" in cli("bench", "there-is-no-such-folder", "--html", tmp_path / "a.html", code=2)
 
 
 @pytest.mark.parametrize(
@@ -142,8 +135,8 @@ def test_what_does_not_apply_is_left_out_with_a_reason(
 
 
 @pytest.mark.slow
-def test_the_document_has_figures_for_each_round(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    document = document_of(capsys, str(dataset), "--only", "codec,python-serial,stoker-own")
+def test_the_document_has_figures_for_each_round(dataset: Path, cli: Cli) -> None:
+    document = document_of(cli, str(dataset), "--only", "codec,python-serial,stoker-own")
     assert [row["key"] for row in document["rows"]] == ["codec", "python-serial", "stoker-own"]
     assert [row["group"] for row in document["rows"]] == ["limit", "ladder", "stoker"]
     for row in document["rows"]:
@@ -155,21 +148,21 @@ def test_the_document_has_figures_for_each_round(dataset: Path, capsys: pytest.C
 
 
 @pytest.mark.slow
-def test_without_the_codec_nothing_is_known_of_the_limit(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    document = document_of(capsys, str(dataset), "--only", "stoker")
+def test_without_the_codec_nothing_is_known_of_the_limit(dataset: Path, cli: Cli) -> None:
+    document = document_of(cli, str(dataset), "--only", "stoker")
     assert [row["of_limit"] for row in document["rows"]] == [None]
 
 
 @pytest.mark.needs("jinja2")
 @pytest.mark.slow
 def test_loose_files_in_a_list_are_measured_and_figures_are_printed_even_if_the_page_fails(
-    photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    photos: Path, tmp_path: Path, cli: Cli
 ) -> None:
     listed = tmp_path / "list.txt"
     listed.write_text("".join(f"{path}\n" for path in sorted((photos / "train").rglob("*.JPEG"))))
     page = tmp_path / ("b" * 250 + ".html")  # a temporary name would be too long
-    assert main(["bench", str(listed), *QUICK, "--only", "stoker-own,stoker-files", "--html", str(page)]) != 0
-    shown = capsys.readouterr().out
+    cli("bench", listed, *QUICK, "--only", "stoker-own,stoker-files", "--html", page, code=1)
+    shown = cli.out
     assert shown.index("stoker-own: ") < shown.index("train transform of")  # each turn is printed as it ends
     assert len(re.findall(r"^stoker-own: [\d,]+ images/s$", shown, re.MULTILINE)) == 2
     assert "Stoker: your data as they are" in shown
@@ -188,12 +181,12 @@ def test_the_page_is_written(dataset: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_case_that_fails_is_reported_the_others_measured_and_nothing_left_behind(
-    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    dataset: Path, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     broken = Case("broken", "Broken", "its process does not know it", module="no_such_module")
     monkeypatch.setattr(cases, "CASES", (broken, case_of("stoker")))
-    document = document_of(capsys, str(dataset), code=1)
+    document = document_of(cli, str(dataset), code=1)
     assert [row["key"] for row in document["rows"]] == ["stoker"]
     assert document["failed"]["broken"].startswith("ModuleNotFoundError")
     assert list(tmp_path.iterdir()) == []
@@ -201,7 +194,7 @@ def test_a_case_that_fails_is_reported_the_others_measured_and_nothing_left_behi
 
 @pytest.mark.servers
 def test_a_bucket_is_read_where_it_is(
-    dataset: Path, s3_server: S3Server, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    dataset: Path, s3_server: S3Server, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bucket = s3_server.make_bucket()
     for path in dataset.iterdir():
@@ -209,6 +202,6 @@ def test_a_bucket_is_read_where_it_is(
     for name, value in s3_server.environment().items():
         monkeypatch.setenv(name, value)
     keys = "python-serial,stoker-own"
-    document = document_of(capsys, f"s3://{bucket}/ds", "--only", keys)
+    document = document_of(cli, f"s3://{bucket}/ds", "--only", keys)
     assert [row["key"] for row in document["rows"]] == keys.split(",")
     assert document["left_out"] == {}

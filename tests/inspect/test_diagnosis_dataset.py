@@ -14,7 +14,6 @@ import pytest
 
 import stoker
 from benchmarks.planted import SHIM, SLOW_READS
-from stoker.cli.main import main
 from stoker.inspect import diagnosis_dataset as examined
 from stoker.inspect.diagnosis_decision import Evidence, Files, Setup
 from written_files import flip_bit, write_files
@@ -22,6 +21,7 @@ from written_files import flip_bit, write_files
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from commands import Cli
     from stoker.inspect.diagnosis_decision import Verdict
 
 DIAGNOSIS = """
@@ -38,17 +38,14 @@ print(json.dumps(doctor.report.document()))
 """
 
 
-def asked(
-    capsys: pytest.CaptureFixture[str], *words: str, verdict: str | None = None, tried: str = ""
-) -> dict[str, Any]:
+def asked(cli: Cli, *words: str, verdict: str | None = None, tried: str = "") -> dict[str, Any]:
     """The first of five documents with a verdict and a trial: on a busy machine one may be wrong, but not always.
 
     ``tried`` is in the name of the trial. Rebuilds are not tried where a stage alone seemed slower than the pipeline.
     """
     for _ in range(5):
-        capsys.readouterr()
-        assert main(["doctor", *words, "--seconds", "0.3", "--json"]) == 0
-        document: dict[str, Any] = json.loads(capsys.readouterr().out)
+        cli("doctor", *words, "--seconds", "0.3", "--json")
+        document: dict[str, Any] = cli.json
         names = [trial["name"] for trial in document["trials"]]
         if verdict in (None, document["verdict"]) and (not tried or any(tried in name for name in names)):
             return document
@@ -56,10 +53,8 @@ def asked(
 
 
 @pytest.mark.slow
-def test_a_dataset_has_stages_a_verdict_and_measured_remedies(
-    dataset: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    document = asked(capsys, str(dataset), verdict="decode-bound", tried="restart")
+def test_a_dataset_has_stages_a_verdict_and_measured_remedies(dataset: Path, cli: Cli) -> None:
+    document = asked(cli, str(dataset), verdict="decode-bound", tried="restart")
     assert [stage["name"] for stage in document["stages"]] == [
         "read and check",
         "decode and resize",
@@ -76,17 +71,17 @@ def test_a_dataset_has_stages_a_verdict_and_measured_remedies(
 
 
 @pytest.mark.slow
-def test_one_thread_is_tried_against_all(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_thread_is_tried_against_all(dataset: Path, cli: Cli) -> None:
     document = asked(
-        capsys, str(dataset), "--threads", "1", "--transform", "eval", "--batch-size", "2", verdict="thread-bound"
+        cli, str(dataset), "--threads", "1", "--transform", "eval", "--batch-size", "2", verdict="thread-bound"
     )
     assert [trial["name"][:8] for trial in document["trials"]] == ["as it is", "threads="]
     assert (document["threads"], document["batch_size"]) == (1, 2)
 
 
 @pytest.mark.slow
-def test_the_remedy_for_a_folder_of_images_is_a_build(photos: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    document = asked(capsys, str(photos), verdict="decode-bound", tried="restart")
+def test_the_remedy_for_a_folder_of_images_is_a_build(photos: Path, cli: Cli) -> None:
+    document = asked(cli, str(photos), verdict="decode-bound", tried="restart")
     assert "--recipe restart" in [trial["name"] for trial in document["trials"]]  # although some are not plain JPEGs
     remedies = [trial["remedy"] for trial in document["trials"]]
     assert any(f"stoker build {photos} NEW" in remedy for remedy in remedies)
@@ -94,16 +89,14 @@ def test_the_remedy_for_a_folder_of_images_is_a_build(photos: Path, capsys: pyte
 
 
 @pytest.mark.slow
-def test_images_that_cannot_be_decoded_are_named_and_left_out(
-    photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_images_that_cannot_be_decoded_are_named_and_left_out(photos: Path, tmp_path: Path, cli: Cli) -> None:
     folder = shutil.copytree(photos / "train", tmp_path / "photos")
     files = sorted(path for path in folder.rglob("*.JPEG") if path.read_bytes()[:3] == b"\xff\xd8\xff")
     damaged = [files[4], files[16], files[30]]
     for path, end in zip(damaged, (b"", b"\xff\xd9", b"\xff\xd9"), strict=True):  # with an end only pixels are lost
         whole = path.read_bytes()
         path.write_bytes(whole[: len(whole) // 2] + end)
-    document = asked(capsys, str(folder), "--transform", "eval", verdict="decode-bound", tried="short:256")
+    document = asked(cli, str(folder), "--transform", "eval", verdict="decode-bound", tried="short:256")
     assert len(document["unreadable"]) == 3
     for path, reason in zip(damaged, document["unreadable"], strict=True):
         assert reason.startswith(f"{path}: ")
@@ -112,55 +105,48 @@ def test_images_that_cannot_be_decoded_are_named_and_left_out(
     [smaller] = [trial["remedy"] for trial in document["trials"] if "short:256" in trial["name"]]
     command, words = smaller.split(": ")
     assert words == "a lossy rebuild that keeps fewer pixels, measured on 37 of 40 images"
-    assert main(shlex.split(command.replace(" NEW ", f" {tmp_path}/new "))[1:]) == 0  # as typed, with its rejects
-    assert main(["doctor", str(folder), "--transform", "eval", "--seconds", "0.3"]) == 0
-    shown = capsys.readouterr()
-    assert "\ncould not be loaded: 3 images; others took their place\n" in shown.out
-    assert shown.out.count(f"\nunreadable: {folder}/") == 3
-    assert "bad samples were replaced" not in shown.err
+    cli(*shlex.split(command.replace(" NEW ", f" {tmp_path}/new "))[1:])  # as typed, with its rejects
+    cli("doctor", folder, "--transform", "eval", "--seconds", "0.3")
+    assert "\ncould not be loaded: 3 images; others took their place\n" in cli.out
+    assert cli.out.count(f"\nunreadable: {folder}/") == 3
+    assert "bad samples were replaced" not in cli.err
 
 
 @pytest.mark.slow
-def test_a_damaged_record_is_named_and_left_out(
-    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_damaged_record_is_named_and_left_out(dataset: Path, tmp_path: Path, cli: Cli) -> None:
     damaged = shutil.copytree(dataset, tmp_path / "dataset")
     shard = next(damaged.glob("train-00000-*"))
     flip_bit(shard, 0.5)
-    [reason] = asked(capsys, str(damaged), "--split", "train", "--transform", "eval")["unreadable"]
+    [reason] = asked(cli, str(damaged), "--split", "train", "--transform", "eval")["unreadable"]
     assert shard.name in reason
 
 
-def test_a_folder_without_an_image_that_can_be_decoded_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_without_an_image_that_can_be_decoded_is_refused(tmp_path: Path, cli: Cli) -> None:
     write_files(tmp_path, dict.fromkeys((f"cat/{number}.jpg" for number in range(8)), b"\xff\xd8\xff" + bytes(100)))
-    assert main(["doctor", str(tmp_path), "--seconds", "0.3"]) == 1
-    assert f"{tmp_path}/cat/" in capsys.readouterr().err
+    assert f"{tmp_path}/cat/" in cli("doctor", tmp_path, "--seconds", "0.3", code=1)
 
 
 @pytest.mark.slow
-def test_a_report_for_people_says_what_is_going_on(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["doctor", str(dataset), "--seconds", "0.3"]) == 0
-    text = capsys.readouterr()
-    assert "measuring: part 1 of 2: the pipeline" in text.err
-    assert "-bound: " in text.out
-    assert "\nremedy: " in text.out
+def test_a_report_for_people_says_what_is_going_on(dataset: Path, cli: Cli) -> None:
+    cli("doctor", dataset, "--seconds", "0.3")
+    assert "measuring: part 1 of 2: the pipeline" in cli.err
+    assert "-bound: " in cli.out
+    assert "\nremedy: " in cli.out
 
 
-def test_cold_figures_are_of_one_pass(dataset: Path, disk_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_cold_figures_are_of_one_pass(dataset: Path, disk_path: Path, cli: Cli) -> None:
     shutil.copytree(dataset, disk_path / "dataset")
-    document = asked(capsys, str(disk_path / "dataset"), "--cold", "--batch-size", "1")
+    document = asked(cli, str(disk_path / "dataset"), "--cold", "--batch-size", "1")
     assert document["evidence"]["files"]["cached_before"] < 0.2
     assert document["evidence"]["samples"] <= 40
     assert document["trials"] == []
     assert "nothing was tried" in document["remedy"]
 
 
-def test_a_path_without_a_dataset_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["doctor", str(tmp_path / "nix"), "--json"]) == 2
-    assert json.loads(capsys.readouterr().out)["error"]["type"] == "DatasetNotFoundError"
-    assert main(["doctor", str(tmp_path), "--seconds", "0"]) == 2
+def test_a_path_without_a_dataset_is_refused(tmp_path: Path, cli: Cli) -> None:
+    cli("doctor", tmp_path / "nix", "--json", code=2)
+    assert cli.json["error"]["type"] == "DatasetNotFoundError"
+    cli("doctor", tmp_path, "--seconds", "0", code=2)
 
 
 @pytest.fixture(scope="module")
@@ -244,10 +230,10 @@ def test_decoding_alone_keeps_to_its_time_and_memory(dataset: Path, monkeypatch:
     assert examined.decoding_speed([b"pixels"], small, 2, 0.05) is None
 
 
-def test_raw_pixels_get_no_advice_for_jpegs(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_raw_pixels_get_no_advice_for_jpegs(photos: Path, tmp_path: Path, cli: Cli) -> None:
     raw = tmp_path / "raw"
-    assert main(["build", str(photos), str(raw), "--preset", "dlbs", "--img-size", "64", "--shards", "1"]) == 0
-    document = asked(capsys, str(raw), "--split", "train", "--batch-size", "2")
+    cli("build", photos, raw, "--preset", "dlbs", "--img-size", "64", "--shards", "1")
+    document = asked(cli, str(raw), "--split", "train", "--batch-size", "2")
     assert document["stages"][1]["alone"] is None
     assert "--recipe" not in document["remedy"]
     assert "decode=" not in document["remedy"]

@@ -12,7 +12,6 @@ from bench_prepared import case_of, prepared_images, spec_for
 from mixed_images import COUNTS, FILES, write_folder, write_records
 from reference import example, tfrecord
 from small_datasets import list_again, write_dataset
-from stoker.cli.main import main
 from stoker.inspect import bench as reading
 from stoker.inspect import diagnosis_dataset as examined
 from stoker.inspect import verify_dataset
@@ -21,6 +20,8 @@ from stoker.recipe import by_decoder, image_formats, missing_libraries
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from commands import Cli
 
 
 @pytest.fixture(scope="module")
@@ -33,20 +34,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_folder(tmp_path_factory.mktemp("photos"))
 
 
-def printed(capsys: pytest.CaptureFixture[str], *words: object) -> str:
-    capsys.readouterr()
-    assert main([str(word) for word in words]) == 0
-    return capsys.readouterr().out
+def test_info_counts_the_formats_of_records(records: Path, cli: Cli) -> None:
+    assert "images of the first 19 records: 5 png, 4 jpeg, 4 webp, 2 gif, 1 bmp" in cli("info", records)
+    assert json.loads(cli("info", records, "--json"))["formats"] == COUNTS
 
 
-def test_info_counts_the_formats_of_records(records: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "images of the first 19 records: 5 png, 4 jpeg, 4 webp, 2 gif, 1 bmp" in printed(capsys, "info", records)
-    assert json.loads(printed(capsys, "info", records, "--json"))["formats"] == COUNTS
-
-
-def test_info_counts_what_names_of_files_end_in(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "names end in: 5 png, 4 jpg, 4 webp, 2 gif, 1 bmp" in printed(capsys, "info", folder)
-    suffixes = json.loads(printed(capsys, "info", folder, "--json"))["suffixes"]
+def test_info_counts_what_names_of_files_end_in(folder: Path, cli: Cli) -> None:
+    assert "names end in: 5 png, 4 jpg, 4 webp, 2 gif, 1 bmp" in cli("info", folder)
+    suffixes = json.loads(cli("info", folder, "--json"))["suffixes"]
     assert suffixes == {"png": 5, "jpg": 4, "webp": 4, "gif": 2, "bmp": 1, "tiff": 1, "jp2": 1, "ppm": 1}
 
 
@@ -59,17 +54,15 @@ def test_a_page_names_formats_and_files_that_are_cut_short(tmp_path: Path) -> No
     assert all("cut short" in reason for reason, _ in looked_at.rejects.reasons)
 
 
-def test_verify_counts_them_and_finds_all_whole(records: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "images: 5 png, 4 jpeg, 4 webp, 2 gif, 1 bmp" in printed(capsys, "verify", records)
+def test_verify_counts_them_and_finds_all_whole(records: Path, cli: Cli) -> None:
+    assert "images: 5 png, 4 jpeg, 4 webp, 2 gif, 1 bmp" in cli("verify", records)
     assert verify_dataset(records).formats == COUNTS
 
 
-def test_a_sheet_says_which_formats_it_shows(
-    folder: Path, records: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    output = printed(capsys, "show", folder, "--out", tmp_path / "sheet.png")
+def test_a_sheet_says_which_formats_it_shows(folder: Path, records: Path, tmp_path: Path, cli: Cli) -> None:
+    output = cli("show", folder, "--out", tmp_path / "sheet.png")
     assert "19 samples of train (5 png, 4 jpeg, 4 webp, 2 gif" in output
-    document = json.loads(printed(capsys, "show", records, "--out", tmp_path / "sheet.png", "--json"))
+    document = json.loads(cli("show", records, "--out", tmp_path / "sheet.png", "--json"))
     assert document["formats"] == COUNTS
 
 
@@ -98,15 +91,15 @@ def test_the_format_that_a_record_of_a_dataset_claims_is_checked(tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_the_doctor_says_who_decodes_what(folder: Path, records: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    output = printed(capsys, "doctor", folder, "--seconds", "0.2", "--threads", "2")
+def test_the_doctor_says_who_decodes_what(folder: Path, records: Path, cli: Cli) -> None:
+    output = cli("doctor", folder, "--seconds", "0.2", "--threads", "2")
     assert "formats of 19 images: 5 png, " in output
     native, others = output.partition("decoded natively: ")[2].splitlines()[0].split("; by Pillow: ")
     assert sorted(native.split(", ")) == ["4 jpeg", "4 webp", "5 png"]
     assert sorted(others.split(", ")) == ["1 bmp", "1 jpeg2000", "1 ppm", "1 tiff", "2 gif"]
     assert "Pillow, 32% of the images: " in output
     assert "decode with Pillow" in output
-    document = json.loads(printed(capsys, "doctor", records, "--seconds", "0.5", "--threads", "2", "--json"))
+    document = json.loads(cli("doctor", records, "--seconds", "0.5", "--threads", "2", "--json"))
     assert document["formats"] == COUNTS
     assert document["pillow"]["share"] == pytest.approx(6 / 19)
     assert min(document["pillow"][name] for name in ("cpu_seconds", "alone", "together")) > 0
@@ -114,13 +107,13 @@ def test_the_doctor_says_who_decodes_what(folder: Path, records: Path, capsys: p
     assert [stage["name"] for stage in document["stages"]][1] == "decode with Pillow"
 
 
-def test_images_that_the_core_decodes_say_nothing_of_pillow(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_images_that_the_core_decodes_say_nothing_of_pillow(tmp_path: Path, cli: Cli) -> None:
     native = {name: data for name, data in FILES.items() if name.endswith((".png", ".webp"))}
     photos = write_folder(tmp_path / "photos", native)
-    output = printed(capsys, "doctor", photos, "--seconds", "0.1")
+    output = cli("doctor", photos, "--seconds", "0.1")
     assert "formats of 9 images: 5 png, 4 webp" in output
     assert "Pillow" not in output
-    document = json.loads(printed(capsys, "doctor", photos, "--seconds", "0.1", "--json"))
+    document = json.loads(cli("doctor", photos, "--seconds", "0.1", "--json"))
     assert document["pillow"] is None
     assert document["evidence"]["pillow_share"] == 0
     assert next(stage for stage in document["stages"] if stage["name"] == "decode and resize")["alone"] > 0
@@ -137,12 +130,12 @@ def test_remedies_fit_the_formats(folder: Path) -> None:
 
 
 def test_a_core_without_a_library_says_what_to_install(
-    records: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    records: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert missing_libraries() == ()
     monkeypatch.setattr(image_formats, "NATIVE_FORMATS", frozenset({"jpeg", "webp"}))
     assert by_decoder(COUNTS)[1]["png"] == 5
-    output = printed(capsys, "doctor", records, "--seconds", "0.1")
+    output = cli("doctor", records, "--seconds", "0.1")
     assert "warning: this Stoker was built without libpng, so Pillow decodes png images" in output
     assert "install libpng-dev " in output
     assert "; by Pillow: 5 png, 2 gif" in output
@@ -161,8 +154,8 @@ def test_all_cases_of_a_benchmark_read_what_a_build_would_store(folder: Path, tm
 
 
 @pytest.mark.slow
-def test_a_benchmark_says_which_formats_it_read(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    output = printed(capsys, "bench", folder, "--only", "stoker-own", "--seconds", "0.1", "--rounds", "1")
+def test_a_benchmark_says_which_formats_it_read(folder: Path, cli: Cli) -> None:
+    output = cli("bench", folder, "--only", "stoker-own", "--seconds", "0.1", "--rounds", "1")
     assert "formats: 5 png, 4 jpeg, 4 webp, 2 gif, 1 bmp" in output
     assert "all cases but stoker-own read them as: 14 png, 3 jpeg, 2 webp" in output
     assert (

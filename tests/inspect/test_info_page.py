@@ -23,6 +23,8 @@ from stoker.inspect.page import dataset_portrait, histogram, in_order, info_page
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from commands import Cli
+
 HOSTILE = [
     "<script>alert(1)</script>",
     "\"'><img src=x onerror=alert(1)>",
@@ -193,25 +195,21 @@ def test_any_number_of_classes(tmp_path: Path, classes: int) -> None:
     assert len(text) < 400_000
 
 
-def test_the_command_writes_the_page_whole_or_not_at_all(
-    birds: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["info", str(birds), "--html", str(tmp_path / "a.html"), "--records", "4", "--json"]) == 0
-    report = json.loads(capsys.readouterr().out)
+def test_the_command_writes_the_page_whole_or_not_at_all(birds: Path, tmp_path: Path, cli: Cli) -> None:
+    report = json.loads(cli("info", birds, "--html", tmp_path / "a.html", "--records", "4", "--json"))
     assert report == {"page": str(tmp_path / "a.html"), "images": 13, "looked_at": 4, "rejects": 2}
     checked((tmp_path / "a.html").read_text(encoding="utf-8"))
-    assert main(["info", str(tmp_path / "nothing"), "--html", str(tmp_path / "b.html")]) == 2
+    cli("info", tmp_path / "nothing", "--html", tmp_path / "b.html", code=2)
     assert not (tmp_path / "b.html").exists()
 
 
 def test_a_package_that_is_missing_is_named_before_an_image_is_looked_at(
-    birds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    birds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
 ) -> None:
     monkeypatch.delitem(sys.modules, "stoker.inspect.page", raising=False)
     monkeypatch.delattr("stoker.inspect.page", raising=False)
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    assert main(["info", str(birds), "--html", str(tmp_path / "a.html")]) == 2
-    shown = capsys.readouterr()
-    assert "stoker[report]" in shown.err
-    assert "looking" not in shown.err
+    cli("info", birds, "--html", tmp_path / "a.html", code=2)
+    assert "stoker[report]" in cli.err
+    assert "looking" not in cli.err
     assert not (tmp_path / "a.html").exists()

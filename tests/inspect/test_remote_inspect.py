@@ -15,7 +15,6 @@ import stoker
 from loader.remote_datasets import copy
 from loader.shards import write_shards
 from small_datasets import write_dataset
-from stoker.cli.main import main
 from stoker.errors import IndexMismatchError, ManifestError
 from stoker.format.index import write_index
 from stoker.inspect import verify_dataset
@@ -25,6 +24,7 @@ from written_files import flip_bit
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from commands import Cli
     from stoker.storage import StoreLocation
 
 pytestmark = pytest.mark.servers
@@ -72,17 +72,15 @@ def test_a_changed_byte_of_a_text_file_is_found(
                 stoker.open(s3, split="train")
 
 
-def code_and_document(
-    capsys: pytest.CaptureFixture[str], command: str, path: Path | StoreLocation, *more: str
-) -> tuple[int, Any]:
+def code_and_document(cli: Cli, command: str, path: Path | StoreLocation, *more: str) -> tuple[int, Any]:
     """The exit code and the JSON document of a command, without its path and its time."""
-    code = main([command, f"{path}{''.join(more)}", "--json"])
-    text = capsys.readouterr().out.replace(str(path), "PATH")
+    cli(command, f"{path}{''.join(more)}", "--json", code=None)
+    text = cli.out.replace(str(path), "PATH")
     assert "/proc/" not in text
     document = json.loads(text)
     document.pop("seconds", None)
     document.pop("exif_orientation", None)  # in a store no image is looked at for it
-    return code, document
+    return cli.code, document
 
 
 def mirror(local: Path, remote: StoreLocation, before: Path) -> None:
@@ -128,76 +126,72 @@ def test_a_whole_dataset(
     local: Path,
     request: pytest.FixtureRequest,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    cli: Cli,
 ) -> None:
     remote = copy(local, store_folder(kind, request, monkeypatch))
     for command in ("verify", "info", "index"):
-        code, document = code_and_document(capsys, command, remote)
-        assert (code, document) == code_and_document(capsys, command, local)
+        code, document = code_and_document(cli, command, remote)
+        assert (code, document) == code_and_document(cli, command, local)
         assert code == 0
     for damage in ("a byte of an image", "missing index", "missing rejects"):
         DAMAGE[damage](local)
     mirror(local, remote, request.getfixturevalue("written"))
-    code, document = code_and_document(capsys, "verify", remote)
-    assert (code, document) == code_and_document(capsys, "verify", local)
+    code, document = code_and_document(cli, "verify", remote)
+    assert (code, document) == code_and_document(cli, "verify", local)
     assert (code, len(document["problems"]) > 3) == (4, True)
 
 
-def test_every_damage_is_found(
-    s3: StoreLocation, written: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_damage_is_found(s3: StoreLocation, written: Path, tmp_path: Path, cli: Cli) -> None:
     copy(written, s3)
     for name, damage in DAMAGE.items():
         local = shutil.copytree(written, tmp_path / name)
         damage(local)
         mirror(local, s3, written)
-        code, document = code_and_document(capsys, "verify", s3)
-        assert (name, code, document) == (name, *code_and_document(capsys, "verify", local))
+        code, document = code_and_document(cli, "verify", s3)
+        assert (name, code, document) == (name, *code_and_document(cli, "verify", local))
         assert (name, code, bool(document["problems"])) == (name, 4, True)
         if name not in ("damaged manifest", "missing manifest"):
-            assert (name, *code_and_document(capsys, "info", s3)) == (name, *code_and_document(capsys, "info", local))
+            assert (name, *code_and_document(cli, "info", s3)) == (name, *code_and_document(cli, "info", local))
         mirror(written, s3, local)
     assert verify_dataset(s3).problems == ()
 
 
-def test_leftovers_are_named(s3: StoreLocation, local: Path, written: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_leftovers_are_named(s3: StoreLocation, local: Path, written: Path, cli: Cli) -> None:
     copy(written, s3)
     (local / "train-00007-of-00009.tfrecord").write_bytes(b"x")
     (local / "idx").mkdir()
     (local / "idx/a.tmp-1").write_bytes(b"x")
     for name in ("train-00007-of-00009.tfrecord", "idx/a.tmp-1"):
         (s3 / name).write_atomically(b"x")
-    code, document = code_and_document(capsys, "verify", s3)
-    assert (code, document) == code_and_document(capsys, "verify", local)
+    code, document = code_and_document(cli, "verify", s3)
+    assert (code, document) == code_and_document(cli, "verify", local)
     assert (code, len(document["warnings"])) == (0, 2)
     (s3 / ".stoker-build/settings.json").write_atomically(b"{}")
-    assert len(code_and_document(capsys, "verify", s3)[1]["warnings"]) == 3
+    assert len(code_and_document(cli, "verify", s3)[1]["warnings"]) == 3
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip"])
 def test_an_unfinished_build_and_other_shapes(
-    compression: str, s3: StoreLocation, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    compression: str, s3: StoreLocation, photos: Path, tmp_path: Path, cli: Cli
 ) -> None:
     (tmp_path / "photos").mkdir()
     shutil.copytree(photos, tmp_path / "photos", dirs_exist_ok=True)
     (next((tmp_path / "photos").rglob("n*/*.JPEG"))).write_bytes(b"no image")
     options = ["--shards", "2", "--compression", compression, "--json"]
     for path in (tmp_path / "local", s3):
-        assert main(["build", str(tmp_path / "photos"), str(path), *options]) == 3
-    capsys.readouterr()
-    code, document = code_and_document(capsys, "info", s3)
-    assert (code, document) == code_and_document(capsys, "info", tmp_path / "local")
+        cli("build", tmp_path / "photos", path, *options, code=3)
+    code, document = code_and_document(cli, "info", s3)
+    assert (code, document) == code_and_document(cli, "info", tmp_path / "local")
     assert (document["state"], document["rejects"]) == ("unfinished", 1)
-    assert main(["verify", str(s3)]) == 2
+    cli("verify", s3, code=2)
     for path in (tmp_path / "local", s3):
-        assert main(["build", str(tmp_path / "photos"), str(path), *options, "--max-rejects", "1"]) == 0
-    capsys.readouterr()
+        cli("build", tmp_path / "photos", path, *options, "--max-rejects", "1")
     for command in ("info", "verify", "index"):
-        assert code_and_document(capsys, command, s3) == code_and_document(capsys, command, tmp_path / "local")
+        assert code_and_document(cli, command, s3) == code_and_document(cli, command, tmp_path / "local")
     flip_bit(tmp_path / "local/train-00000-of-00002.tfrecord", 0.6)
     mirrored = tmp_path / "local/train-00000-of-00002.tfrecord"
     (s3 / mirrored.name).write_atomically(mirrored.read_bytes())
-    assert code_and_document(capsys, "verify", s3) == code_and_document(capsys, "verify", tmp_path / "local")
+    assert code_and_document(cli, "verify", s3) == code_and_document(cli, "verify", tmp_path / "local")
 
 
 @pytest.mark.parametrize("kind", STORES)
@@ -206,7 +200,7 @@ def test_records_of_other_origin(
     request: pytest.FixtureRequest,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    cli: Cli,
 ) -> None:
     remote = store_folder(kind, request, monkeypatch)
     local = tmp_path / "foreign"
@@ -215,10 +209,10 @@ def test_records_of_other_origin(
     copy(local, remote)
     for more in ("", "/train-*", f"/{shards[1].name}", "/nothing*", "/nothing"):
         for command in ("info", "verify", "index"):
-            assert (command, more, *code_and_document(capsys, command, remote, more)) == (
+            assert (command, more, *code_and_document(cli, command, remote, more)) == (
                 command,
                 more,
-                *code_and_document(capsys, command, local, more),
+                *code_and_document(cli, command, local, more),
             )
     stored = {child.name.decode() for child in (remote / "idx").children()}
     assert stored == {path.name for path in (local / "idx").iterdir()}
@@ -228,11 +222,11 @@ def test_records_of_other_origin(
     flip_bit(shards[1], 0.3)
     (remote / shards[1].name).write_atomically(shards[1].read_bytes())
     for command in ("info", "verify", "index"):
-        assert code_and_document(capsys, command, remote) == code_and_document(capsys, command, local)
+        assert code_and_document(cli, command, remote) == code_and_document(cli, command, local)
 
 
 def test_a_full_scratch_disk_is_not_damage(
-    s3: StoreLocation, written: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    s3: StoreLocation, written: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
 ) -> None:
     copy(written, s3)
 
@@ -241,8 +235,7 @@ def test_a_full_scratch_disk_is_not_damage(
 
     monkeypatch.setattr(os, "pwrite", full)
     for command in ("verify", "index"):
-        assert main([command, str(s3)]) == 1
-        printed = capsys.readouterr().err
+        printed = cli(command, s3, code=1)
         assert "set TMPDIR to a folder with more space" in printed
         assert "No space left on device" in printed
 
@@ -265,8 +258,6 @@ def test_a_copy_has_the_bytes_and_leaves_nothing(s3: StoreLocation) -> None:
     assert nameless_files() == before
 
 
-def test_what_works_only_on_this_machine_says_so(s3: StoreLocation, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["cache", "--dir", "s3://bucket/set"]) == 2
-    assert "caches are on this machine" in capsys.readouterr().err
-    assert main(["index", f"{s3}/*/a.tfrecord"]) == 2
-    assert "no file matches it" in capsys.readouterr().err
+def test_what_works_only_on_this_machine_says_so(s3: StoreLocation, cli: Cli) -> None:
+    assert "caches are on this machine" in cli("cache", "--dir", "s3://bucket/set", code=2)
+    assert "no file matches it" in cli("index", f"{s3}/*/a.tfrecord", code=2)

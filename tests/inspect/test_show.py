@@ -17,7 +17,6 @@ from loader.shards import write_annotated
 from reference import example, pictures, tfrecord
 from small_cases import each
 from small_datasets import write_dataset
-from stoker.cli.main import main
 from stoker.errors import ConfigError, DatasetNotFoundError
 from stoker.format import ImagenetSchema
 from stoker.format.directory import ClassLabel
@@ -28,6 +27,7 @@ from stoker.loader.pictures import usable_boxes
 from transforms.cases import of_any_image
 
 if TYPE_CHECKING:
+    from commands import Cli
     from stoker.types import Features
 
 
@@ -333,7 +333,7 @@ def test_columns() -> None:
     assert sheets.is_random(stoker.Resize(3, color_jitter=stoker.ColorJitter(0.4)))
 
 
-def test_the_command(shard: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command(shard: Path, tmp_path: Path, cli: Cli) -> None:
     out = str(tmp_path / "a.png")
     words = [
         "show",
@@ -348,10 +348,9 @@ def test_the_command(shard: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
         "2",
         "--json",
     ]
-    assert main(words) == 0
-    report = json.loads(capsys.readouterr().out)
+    report = json.loads(cli(*words))
     assert (report["width"], len(report["indices"])) == (20 + 4 * (sheets.TILE_WIDTH + 20), 2)
-    assert main(["show", str(shard), "--out", out, "--epochs", "1"]) == 2
-    assert main(["show", str(shard), "--out", out, "--transforms", "train", "--per-row", "2"]) == 2
-    assert main(["show", str(shard), "--out", out, "--transforms", "train", "--count", "200"]) == 2
-    assert main(["show", str(shard), "--out", str(tmp_path / "a.jpg"), "--transforms", "train"]) == 2
+    cli("show", shard, "--out", out, "--epochs", "1", code=2)
+    cli("show", shard, "--out", out, "--transforms", "train", "--per-row", "2", code=2)
+    cli("show", shard, "--out", out, "--transforms", "train", "--count", "200", code=2)
+    cli("show", shard, "--out", tmp_path / "a.jpg", "--transforms", "train", code=2)

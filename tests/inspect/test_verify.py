@@ -26,6 +26,8 @@ from written_files import flip_bit
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from commands import Cli
+
 SIDES = ("xmin", "xmax", "ymin", "ymax")
 
 
@@ -196,16 +198,15 @@ def test_records_of_other_origin_are_checked_too(tmp_path: Path) -> None:
     assert verify_dataset(tmp_path / "train-*-of-00003").shards == 1
 
 
-def test_the_command_says_what_it_found(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["verify", str(copy)]) == 0
-    assert "no damage" in capsys.readouterr().out
+def test_the_command_says_what_it_found(copy: Path, cli: Cli) -> None:
+    assert "no damage" in cli("verify", copy)
     shard = next(iter(copy.glob("train-*.tfrecord")))
     flip_bit(shard, 5000)
-    assert main(["verify", str(copy)]) == 4
-    assert f"damage: {shard}" in capsys.readouterr().out
-    assert main(["verify", str(copy), "--json"]) == 4
-    assert json.loads(capsys.readouterr().out)["problems"][0]["path"] == str(shard)
-    assert main(["verify", str(copy / "nothing")]) == 2
+    cli("verify", copy, code=4)
+    assert f"damage: {shard}" in cli.out
+    cli("verify", copy, "--json", code=4)
+    assert cli.json["problems"][0]["path"] == str(shard)
+    cli("verify", copy / "nothing", code=2)
 
 
 def test_edges_of_boxes_and_one_hot_copies_must_agree(tmp_path: Path) -> None:

@@ -16,13 +16,14 @@ from loader.modes import INTEGERS, MODES, OUTPUTS
 from loader.shards import boxes, payload, tensor, write_annotated
 from page_checks import checked
 from reference import colors, example, pictures, tfrecord, transform
-from stoker.cli.main import main
 from stoker.errors import ConfigError
 from stoker.loader import open_main_split
 from stoker.loader.pictures import original_pixels, visible
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from commands import Cli
 
 SIZE, SIDE = 14, 9
 TRANSFORM = stoker.RandomResizedCrop(SIDE, hflip=0.5)
@@ -337,13 +338,12 @@ def test_what_is_shown_of_a_mode() -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.slow
-def test_sheets_in_every_mode(folder: Path, tmp_path: Path, mode: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_sheets_in_every_mode(folder: Path, tmp_path: Path, mode: Any, cli: Cli) -> None:
     out = tmp_path / "sheet.png"
     for more in ([], ["--transforms", "RandomResizedCrop(24)", "--epochs", "0,1"]):
-        assert main(["show", str(folder), "--out", str(out), "--count", str(SIZE), "--mode", mode, *more]) == 0
-        assert "damaged" not in capsys.readouterr().out
+        assert "damaged" not in cli("show", folder, "--out", out, "--count", SIZE, "--mode", mode, *more)
         with Image.open(io.BytesIO(out.read_bytes())) as sheet:
             assert (sheet.format, sheet.mode) == ("PNG", "RGB")
         sheet_of_rgb = tmp_path / "rgb.png"
-        assert main(["show", str(folder), "--out", str(sheet_of_rgb), "--count", str(SIZE), *more]) == 0
+        cli("show", folder, "--out", sheet_of_rgb, "--count", SIZE, *more)
         assert (out.read_bytes() == sheet_of_rgb.read_bytes()) == (mode == "RGB")

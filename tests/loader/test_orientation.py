@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import warnings
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,6 @@ from PIL import Image
 import stoker
 from reference import pictures
 from small_cases import each
-from stoker.cli.main import main
 from stoker.errors import SourceWarning
 from stoker.recipe import is_turned
 from written_files import write_files
@@ -20,7 +18,7 @@ from written_files import write_files
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
+    from commands import Cli
 
 TRANSFORM = stoker.CenterCrop(16, 16)
 
@@ -47,30 +45,25 @@ def test_damaged_tags_of_a_png_are_none() -> None:
     assert not is_turned(out)
 
 
-def test_plan_info_and_doctor_count_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_plan_info_and_doctor_count_them(tmp_path: Path, cli: Cli) -> None:
     photos, dataset = write_photos(tmp_path / "photos", 3), tmp_path / "dataset"
 
     def counted(*words: object) -> dict[str, int]:
-        capsys.readouterr()
-        assert main([*map(str, words), "--json"]) == 0
-        counts: dict[str, int] = json.loads(capsys.readouterr().out)["exif_orientation"]
+        cli(*words, "--json")
+        counts: dict[str, int] = cli.json["exif_orientation"]
         return counts
 
     expected = {"images": 3, "looked_at": 12}
     assert counted("plan", photos) == counted("info", photos) == expected
-    assert main(["build", str(photos), str(dataset)]) == 0
+    cli("build", photos, dataset)
     assert counted("info", dataset) == expected
     (dataset / "manifest.json").unlink()
     assert counted("info", dataset) == expected  # of TFRecords of other origin
     for words in (["plan", str(photos)], ["info", str(photos)], ["doctor", str(photos), "--seconds", "0.1"]):
-        assert main(words) == 0
-        assert "EXIF orientation" in capsys.readouterr().out
-    assert main(["plan", str(photos), "--exif", "apply"]) == 0
-    assert "EXIF orientation: 3 images; applied, encoded anew with loss\n" in capsys.readouterr().out
-    assert main(["build", str(photos), str(tmp_path / "turned"), "--exif", "apply"]) == 0
-    assert ": 3 turned jpeg, encoded anew with loss\n" in capsys.readouterr().out
-    assert main(["plan", str(photos), "--exif", "apply", "--resize", "short:8"]) == 0
-    assert "EXIF orientation: 3 images; applied\n" in capsys.readouterr().out
+        assert "EXIF orientation" in cli(*words)
+    assert "EXIF orientation: 3 images; applied, encoded anew with loss\n" in cli("plan", photos, "--exif", "apply")
+    assert ": 3 turned jpeg, encoded anew with loss\n" in cli("build", photos, tmp_path / "turned", "--exif", "apply")
+    assert "EXIF orientation: 3 images; applied\n" in cli("plan", photos, "--exif", "apply", "--resize", "short:8")
 
 
 def test_a_loader_warns_once_and_its_advice_works(tmp_path: Path) -> None:
@@ -87,10 +80,9 @@ def test_a_loader_warns_once_and_its_advice_works(tmp_path: Path) -> None:
     assert re.findall(r"exif='(\w+)'", advice) == ["apply", "keep"]
 
 
-def test_photographs_without_one_are_not_spoken_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_photographs_without_one_are_not_spoken_of(tmp_path: Path, cli: Cli) -> None:
     photos = write_photos(tmp_path / "photos", 0)
     with warnings.catch_warnings(), stoker.Loader(stoker.open(photos), 5, transform=TRANSFORM) as loader:
         warnings.simplefilter("error")
         next(iter(loader))
-    assert main(["plan", str(photos)]) == main(["info", str(photos)]) == 0
-    assert "EXIF" not in capsys.readouterr().out
+    assert "EXIF" not in cli("plan", photos) + cli("info", photos)

@@ -29,6 +29,8 @@ from stoker.merging import _Changes, merge, renumbered
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from commands import Cli
+
 SOURCE = Path(stoker.__file__).parents[1]
 
 
@@ -327,16 +329,13 @@ def test_the_function_reports_and_takes_a_function_for_progress(pair: tuple[Path
     assert not (tmp_path / "other").exists()
 
 
-def test_the_command(pair: tuple[Path, Path], other: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command(pair: tuple[Path, Path], other: Path, tmp_path: Path, cli: Cli) -> None:
     whole = tmp_path / "whole"
-    assert main(["merge", "--link", *map(str, [*pair, other]), str(whole)]) == 0
-    printed = capsys.readouterr().out
+    printed = cli("merge", "--link", *[*pair, other], whole)
     assert "6 shards linked, 3 with new class ids; 4 classes" in printed
-    assert main(["merge", *map(str, [*pair, other]), str(whole), "--json"]) == 0
-    answer = json.loads(capsys.readouterr().out)
+    answer = json.loads(cli("merge", *[*pair, other], whole, "--json"))
     assert (answer["outcome"], answer["splits"]["train"]["records"]) == ("complete", 27)
-    assert main(["merge", str(pair[0]), str(whole)]) == 2
-    assert "give at least two" in capsys.readouterr().err
+    assert "give at least two" in cli("merge", pair[0], whole, code=2)
 
 
 @pytest.mark.servers
@@ -375,9 +374,7 @@ def box_classes(directory: Path) -> list[tuple[str, list[str]]]:
 
 
 @pytest.mark.parametrize("classes", [["ant", "bee"], ["cat", "bee"]])
-def test_classes_of_boxes_are_told_by_their_names(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], classes: list[str]
-) -> None:
+def test_classes_of_boxes_are_told_by_their_names(tmp_path: Path, cli: Cli, classes: list[str]) -> None:
     first = with_boxes(tmp_path / "a", ["leg", "wing"], ["wing", None, 0], ["ant", "bee"], 0)
     second = with_boxes(tmp_path / "b", ["wing", "eye"], ["eye", "wing", 1, None], classes, 10)
     names = sorted(box[0] for _, box in box_classes(first))
@@ -387,8 +384,7 @@ def test_classes_of_boxes_are_told_by_their_names(
     assert_sound(tmp_path / "whole")
     assert read_manifest(tmp_path / "whole").schema.box_names == ("leg", "wing", "eye")
     assert box_classes(tmp_path / "whole") == box_classes(first) + box_classes(second)
-    assert main(["info", str(tmp_path / "whole")]) == 0
-    assert "classes of boxes: 3: leg, wing, eye\n" in capsys.readouterr().out
+    assert "classes of boxes: 3: leg, wing, eye\n" in cli("info", tmp_path / "whole")
     assert merge([first, second], tmp_path / "whole").outcome == "complete"
     without = with_boxes(tmp_path / "c", None, [0, 1], ["ant", "bee"], 20)
     with pytest.raises(ConfigError, match="differ in whether boxes have classes of their own: True and False"):

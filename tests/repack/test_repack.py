@@ -12,7 +12,6 @@ from PIL import Image
 import stoker
 from reference import example, pictures, tfrecord
 from stoker import _native
-from stoker.cli.main import main
 from stoker.format import read_rejects
 from stoker.format.manifest import read_manifest
 from written_files import flip_bit
@@ -21,9 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-
-def stoker_does(*words: object) -> int:
-    return main([str(word) for word in words])
+    from commands import Cli
 
 
 def seen(path: Path, split: str = "train") -> Counter[tuple[int, bytes]]:
@@ -32,15 +29,15 @@ def seen(path: Path, split: str = "train") -> Counter[tuple[int, bytes]]:
     return Counter((s.label - data.schema.label_base if s.label >= 0 else -1, s.decode().tobytes()) for s in data)
 
 
-def test_the_same_recipe_gives_the_dataset_of_the_images_themselves(photos: Path, tmp_path: Path) -> None:
-    assert stoker_does("build", photos, tmp_path / "a", "--seed", 3, "--shards", 2) == 0
-    assert stoker_does("repack", tmp_path / "a", tmp_path / "b", "--seed", 3, "--shards", 2) == 0
+def test_the_same_recipe_gives_the_dataset_of_the_images_themselves(photos: Path, tmp_path: Path, cli: Cli) -> None:
+    cli("build", photos, tmp_path / "a", "--seed", 3, "--shards", 2)
+    cli("repack", tmp_path / "a", tmp_path / "b", "--seed", 3, "--shards", 2)
     first, second = read_manifest(tmp_path / "a"), read_manifest(tmp_path / "b")
     assert first.dataset_id == second.dataset_id
     assert (tmp_path / "a/labels.txt").read_bytes() == (tmp_path / "b/labels.txt").read_bytes()
     small = ["--resize", "short:40", "--seed", 5, "--shards", 2]
     for source, out in (("a", "c"), ("b", "d")):
-        assert stoker_does("repack", tmp_path / source, tmp_path / out, *small) == 0
+        cli("repack", tmp_path / source, tmp_path / out, *small)
     assert read_manifest(tmp_path / "c").dataset_id == read_manifest(tmp_path / "d").dataset_id
 
 
@@ -50,21 +47,16 @@ PRESETS = ["imagenet", "imagenet-nvidia", "dlbs", "tiny-imagenet", "dogs-onehot"
 @pytest.mark.parametrize("source", PRESETS)
 @pytest.mark.parametrize("target", ["imagenet", "dlbs", "tiny-imagenet", "dogs-onehot", "tfds"])
 @pytest.mark.slow
-def test_any_layout_to_any_other(photos: Path, tmp_path: Path, source: str, target: str) -> None:
+def test_any_layout_to_any_other(photos: Path, tmp_path: Path, source: str, target: str, cli: Cli) -> None:
     names = ["--shard-names", "{split}-{shard}.tfrecord"]
-    assert (
-        stoker_does(
-            "build", photos, tmp_path / "a", "--preset", source, "--resize", "square:24", *names, "--num-images", 20
-        )
-        == 0
-    )
+    cli("build", photos, tmp_path / "a", "--preset", source, "--resize", "square:24", *names, "--num-images", 20)
     manifest = read_manifest(tmp_path / "a")
     lossless = ["--encode", "raw"] if target in ("dlbs", "tiny-imagenet") else ["--recipe", "keep"]
     options = ["--resize", "off"] if lossless[0] == "--encode" else []
-    assert stoker_does("repack", tmp_path / "a", tmp_path / "b", "--preset", target, *lossless, *options, *names) == 0
+    cli("repack", tmp_path / "a", tmp_path / "b", "--preset", target, *lossless, *options, *names)
     repacked = read_manifest(tmp_path / "b")
     assert repacked.records == manifest.records
-    assert main(["verify", str(tmp_path / "b")]) == 0
+    cli("verify", tmp_path / "b")
     raw_source, raw_target = (name in ("dlbs", "tiny-imagenet") for name in (source, target))
     for split in manifest.splits:
         before, after = seen(tmp_path / "a", split), seen(tmp_path / "b", split)
@@ -78,61 +70,60 @@ def shard(path: Path, records: Sequence[dict[str, Any]]) -> Path:
     return path
 
 
-def test_records_of_an_unknown_layout(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_records_of_an_unknown_layout(tmp_path: Path, cli: Cli) -> None:
     records = [{"jpg": ("bytes", [pictures.jpeg(40, 30, n)]), "cls": ("int64", [1 + n % 3])} for n in range(7)]
     shard(tmp_path / "old.tfrecord", records)
-    assert stoker_does("repack", tmp_path / "old.tfrecord", tmp_path / "new") == 2
-    assert "The first record holds cls (int64 x 1), jpg (bytes x 1); name the keys" in capsys.readouterr().err
+    cli("repack", tmp_path / "old.tfrecord", tmp_path / "new", code=2)
+    assert "The first record holds cls (int64 x 1), jpg (bytes x 1); name the keys" in cli.err
     keys = ["--image-key", "jpg", "--label-key", "cls", "--from-label-base", 1]
-    assert stoker_does("repack", tmp_path / "old.tfrecord", tmp_path / "new", *keys, "--preset", "tfds") == 0
+    cli("repack", tmp_path / "old.tfrecord", tmp_path / "new", *keys, "--preset", "tfds")
     manifest = read_manifest(tmp_path / "new")
     assert manifest.splits["train"].class_counts == (3, 2, 2)
     assert {s.encoded for s in stoker.open(tmp_path / "new")} == {record["jpg"][1][0] for record in records}
-    assert stoker_does("repack", tmp_path / "old.tfrecord", tmp_path / "x", "--label-key", "cls") == 2
+    cli("repack", tmp_path / "old.tfrecord", tmp_path / "x", "--label-key", "cls", code=2)
 
 
-def test_a_damaged_record_is_rejected_and_the_others_are_kept(photos: Path, tmp_path: Path) -> None:
-    assert stoker_does("build", photos, tmp_path / "a", "--shards", 1) == 0
+def test_a_damaged_record_is_rejected_and_the_others_are_kept(photos: Path, tmp_path: Path, cli: Cli) -> None:
+    cli("build", photos, tmp_path / "a", "--shards", 1)
     path = next((tmp_path / "a").glob("train-*.tfrecord"))
     rows = _native.scan_shard(str(path))
     flip_bit(path, int(rows[5][0]) + 40)
-    assert stoker_does("repack", tmp_path / "a", tmp_path / "b") == 3
+    cli("repack", tmp_path / "a", tmp_path / "b", code=3)
     rejects = read_rejects(tmp_path / "b")
     assert len(rejects) == 1
     assert rejects[0].key.startswith("train#5")
     assert "record 5" in rejects[0].reason
 
 
-def test_objects_of_records(tmp_path: Path) -> None:
+def test_objects_of_records(tmp_path: Path, cli: Cli) -> None:
     corners = {"xmin": [0.0, 0.5], "xmax": [0.5, 1.0], "ymin": [0.0, 0.5], "ymax": [0.5, 1.0]}
     boxes = {f"image/object/bbox/{side}": ("float", values) for side, values in corners.items()}
     whole = {"image/encoded": ("bytes", [pictures.jpeg(40, 30, 1)]), "image/class/label": ("int64", [1])}
     shard(tmp_path / "train-00000-of-00001", [whole | boxes, whole])
-    assert stoker_does("repack", tmp_path, tmp_path, "--crop-objects") == 2
-    assert stoker_does("repack", tmp_path, tmp_path / "out", "--crop-objects") == 0
+    cli("repack", tmp_path, tmp_path, "--crop-objects", code=2)
+    cli("repack", tmp_path, tmp_path / "out", "--crop-objects")
     sizes = sorted(sample.decode().shape for sample in stoker.open(tmp_path / "out"))
     assert sizes == [(15, 20, 3), (15, 20, 3), (30, 40, 3)]
 
 
-def test_a_png_in_a_record_is_kept_unless_readers_want_jpeg(tmp_path: Path) -> None:
+def test_a_png_in_a_record_is_kept_unless_readers_want_jpeg(tmp_path: Path, cli: Cli) -> None:
     pixels = np.random.default_rng(1).integers(0, 256, (9, 7, 3), np.uint8)
     out = pictures.encode(Image.fromarray(pixels), format="PNG")
     record = {"image/encoded": ("bytes", [out]), "image/class/label": ("int64", [1])}
     shard(tmp_path / "train-00000-of-00001", [record])
-    assert stoker_does("repack", tmp_path / "train-*", tmp_path / "out") == 0
+    cli("repack", tmp_path / "train-*", tmp_path / "out")
     assert read_manifest(tmp_path / "out").converted == {}
     assert stoker.open(tmp_path / "out")[0].encoded == out
-    assert stoker_does("repack", tmp_path / "train-*", tmp_path / "jpeg", "--preset", "imagenet") == 0
+    cli("repack", tmp_path / "train-*", tmp_path / "jpeg", "--preset", "imagenet")
     assert read_manifest(tmp_path / "jpeg").converted == {"png": 1}
     assert stoker.open(tmp_path / "jpeg")[0].encoded.startswith(b"\xff\xd8")
 
 
-def test_images_are_for_build(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert stoker_does("repack", photos, tmp_path / "b") == 2
-    assert "checks images, and 'stoker build' makes a dataset of them" in capsys.readouterr().err
+def test_images_are_for_build(photos: Path, tmp_path: Path, cli: Cli) -> None:
+    assert "checks images, and 'stoker build' makes a dataset of them" in cli("repack", photos, tmp_path / "b", code=2)
 
 
-def test_names_that_would_break_the_list_of_classes(tmp_path: Path) -> None:
+def test_names_that_would_break_the_list_of_classes(tmp_path: Path, cli: Cli) -> None:
     named = [(b"n1\nn2", b"one\ntwo"), (b"n3", b"three\tand\r\nmore")]
     records = [
         {
@@ -144,6 +135,6 @@ def test_names_that_would_break_the_list_of_classes(tmp_path: Path) -> None:
         for label, (synset, text) in enumerate(named, 1)
     ]
     shard(tmp_path / "train-00000-of-00001", records)
-    assert stoker_does("repack", tmp_path / "train-*", tmp_path / "out") == 0
+    cli("repack", tmp_path / "train-*", tmp_path / "out")
     assert (tmp_path / "out/labels.txt").read_bytes() == b"0\n1\tone two\nn3\tthree and  more\n"
-    assert stoker_does("verify", tmp_path / "out") == 0
+    cli("verify", tmp_path / "out")
