@@ -1,4 +1,4 @@
-"""Settings as people type them, checked before any file is opened; how many CPUs a process has; where caches lie."""
+"""Checks of settings before any file is opened, texts for messages, the CPUs of this process, the folder of caches."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _ENDLESS = 2**31
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", re.ASCII)
 
 VALIDATION_NAMES = ("validation", "val", "valid", "dev")
-"""What people call the split validation."""
+"""Names that people give the split validation."""
 
 SPLIT_NAMES = {"train": "train", **dict.fromkeys(VALIDATION_NAMES, "validation"), "test": "test"}
 """Names that people give splits and their folders, and the split that each means."""
@@ -67,7 +67,7 @@ def option_of(name: str) -> str:
 
 
 def names_options() -> bool:
-    """Return whether messages of this thread name settings as options: a command runs."""
+    """Return whether messages of this thread name settings as options, because a command runs."""
     return _AS_OPTIONS.get()
 
 
@@ -94,14 +94,14 @@ def settings_as_options() -> Iterator[None]:
 
 
 def refuse_ineffective(given: Mapping[str, object], where: str, advice: str = "") -> None:
-    """Refuse settings that mean nothing ``where`` they are given; one that is None or False is not."""
+    """Refuse settings that have no effect ``where`` they are given; None and False count as not given."""
     if names := _given(given):
         has, it = ("has", "it") if len(names) == 1 else ("have", "them")
         raise ConfigError(f"{' and '.join(names)} {has} no effect {where}; {advice or f'omit {it}'}")
 
 
 def refuse_contradicting(given: Mapping[str, object]) -> None:
-    """Refuse settings if more than one of them is given; one that is None or False is not."""
+    """Refuse settings if more than one of them is given; None and False count as not given."""
     if len(names := _given(given)) > 1:
         raise ConfigError(f"{names[0]} and {names[1]} contradict each other; give one of them")
 
@@ -128,13 +128,13 @@ def parse_size(text: str) -> int:
     if match is None or unit is None:
         raise ConfigError(f"not a size: {text!r}; write for example 128MB or 1GiB")
     size = float(match[1]) * unit
-    if not 1 <= size <= MAX_SIZE:  # before it is made whole, which an endless one cannot be
+    if not 1 <= size <= MAX_SIZE:  # before `int`, which takes no infinite number
         raise ConfigError(f"size {text!r} is out of range; it must be at least 1 byte and at most 4 EiB")
     return int(size)
 
 
 def check_size(name: str, size: str | int, least: int) -> int:
-    """Return a number of bytes that is given as such, or as `parse_size` takes it."""
+    """Return a number of bytes, given as a number or as a text for `parse_size`."""
     return check_range(name, parse_size(size) if isinstance(size, str) else size, least, MAX_SIZE)
 
 
@@ -232,9 +232,9 @@ def available_cpus() -> int:
 def cpu_limit(root: Path = _CGROUPS, own: Path = _OWN_CGROUPS) -> float | None:
     """Return how many CPUs' time this process may use; None if nothing limits it.
 
-    The least of what its control groups, which ``own`` names, and those around them allow, of version 2 and 1 alike:
-    what ``docker run --cpus`` and Kubernetes limits set. The affinity mask does not show it, and with a thread for each
-    CPU of the mask a process would be stopped for most of every period. What cannot be read limits nothing. See the
+    This is the lowest limit of its control groups, which ``own`` names, and of those around them, of version 1 or 2, as
+    ``docker run --cpus`` and Kubernetes set it. The affinity mask does not show it, and with a thread for each CPU of
+    the mask, a process would be stopped for most of every period. A group that cannot be read sets no limit. See the
     kernel's ``cgroup-v2.rst`` (``cpu.max``) and ``sched-bwc.rst`` (``cpu.cfs_quota_us``).
     """
     try:
@@ -246,7 +246,7 @@ def cpu_limit(root: Path = _CGROUPS, own: Path = _OWN_CGROUPS) -> float | None:
 
 
 def _folders(line: str, root: Path) -> Iterator[Path]:
-    """Yield the folders of the groups that a line ``ID:CONTROLLERS:PATH`` is about, the innermost first."""
+    """Yield the folders of the groups that a line ``ID:CONTROLLERS:PATH`` names, the innermost first."""
     _, _, rest = line.partition(":")
     controllers, _, path = rest.partition(":")
     if controllers == "":
@@ -282,7 +282,7 @@ def _read(path: Path) -> str | None:
 
 
 def user_cache_directory() -> Path | None:
-    """Return where caches of this user lie; None where there is no such folder."""
+    """Return the folder for caches of this user; None if there is none."""
     own = os.environ.get("STOKER_CACHE_DIR")
     if own:
         return Path(own).absolute()

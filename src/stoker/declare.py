@@ -1,13 +1,13 @@
-"""A setting is declared once, as an annotated field of a dataclass; checks, signatures and help derive from that.
+"""Settings are declared once, as annotated fields of a dataclass; checks, signatures and help derive from that.
 
 >>> @dataclass(frozen=True, kw_only=True)                            # doctest: +SKIP
 ... class LoaderSettings(Settings):
 ...     decode: Annotated[Literal["exact", "fast"], "How images are decoded."] = "exact"
 ...     max_bad: Annotated[int, Range(0, 2**62), "Number of bad samples that an epoch may replace."] = 100
 
-The first text says what a setting is; a second one stands only where all settings are explained. `make settings`
+The first text says what a setting is; a second text appears only where settings are explained in full. `make settings`
 writes the signatures and docstrings of public functions from both. A function among the notes checks the value: it gets
-the name that messages use and the value, and returns the value as it is kept.
+the name that messages use and the value, and returns the value to store.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Range:
 class Instance:
     """The setting is an object of one of the classes in its type."""
 
-    known: str = ""  # what messages call these. Default: by their names
+    known: str = ""  # how messages describe these objects. Default: by the names of the classes
 
 
 def path_or_url(shown: str, value: Any) -> str:
@@ -56,17 +56,17 @@ def names(_shown: str, value: Any) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class OfOrder:
-    """The setting decides which samples come when, and with it what a state belongs to."""
+    """The setting decides which samples come when, so a saved state depends on it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
     """The setting is an option of commands."""
 
-    group: str  # of which group of options
+    group: str  # its group of options in the help
     metavar: str | None = None  # what stands for its value in the help
     names: tuple[str, ...] = ()  # of the option. Default: the name of the setting, with dashes
-    choices: tuple[Any, ...] = ()  # what its values may be, where the type does not say
+    choices: tuple[Any, ...] = ()  # its possible values, if the type does not say them
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +74,9 @@ class Setting:
     """The declaration of one setting."""
 
     name: str
-    types: tuple[Any, ...]  # what its values may be: the members of a union, or the one type
-    default: Any  # its value where it is not given
-    notes: tuple[Any, ...]  # what else the annotation says
+    types: tuple[Any, ...]  # types of its values: the members of a union, or the one type
+    default: Any  # its value if it is not given
+    notes: tuple[Any, ...]  # the rest of the annotation
 
     @property
     def words(self) -> list[Any]:
@@ -94,12 +94,12 @@ class Setting:
         return next((note for note in self.notes if isinstance(note, Command)), None)
 
     def checked(self, value: Any, shown: str) -> Any:
-        """Return a value of this setting, which messages call ``shown``; whole numbers as Python's own."""
+        """Return a value of this setting, which messages call ``shown``; whole numbers become Python's ``int``."""
         if value is None and NoneType in self.types:
             return value
         for check in filter(callable, self.notes):
             value = check(shown, value)
-        if self.types == (bool,) and not isinstance(value, bool):  # of commands always one
+        if self.types == (bool,) and not isinstance(value, bool):  # commands always give a bool
             raise ConfigError(f"{self.name} is {without_address(value)}; it must be True or False")
         if self.words:
             check_choice(shown, value, self.words)
@@ -159,5 +159,5 @@ class Settings:
 
     @classmethod
     def among(cls, arguments: Mapping[str, Any]) -> Self:
-        """Return those that are among the arguments of a function, which has them all."""
+        """Return the settings among the arguments of a function, which must have all of them."""
         return cls(**{setting.name: arguments[setting.name] for setting in declared(cls)})  # type: ignore[arg-type]

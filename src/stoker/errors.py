@@ -12,7 +12,7 @@
     ├── ShardError               the bytes of a shard are not what they should be
     │   ├── TruncatedShardError  it ends inside a record
     │   ├── CorruptRecordError   a checksum does not match
-    │   └── IndexMismatchError   the index beside it speaks of another file
+    │   └── IndexMismatchError   the index beside it describes another file
     ├── ExampleError             a record is not a usable tf.train.Example
     ├── ImageError               an image cannot be decoded without losing pixels
     │   └── ImageTooLargeError   it has more pixels than the limit allows
@@ -24,9 +24,9 @@
 
     UserWarning
     ├── BadSampleWarning         samples of an epoch were bad and were replaced
-    ├── SourceWarning            something about the images of a source that a person should know
+    ├── SourceWarning            something about the images of a source may need attention
     │   └── LabelWarning         its classes may be a part of a larger list, in which they have other labels
-    └── RankWarning              sources disagree about ranks, or do not say them all
+    └── RankWarning              sources disagree about ranks, or other processes may read the same samples
 
 A message says what is wrong, with which value, where, and what to do next. The *where* is also in attributes, so
 that a program can act on it. Errors of the operating system (disk full, permission) stay `OSError`.
@@ -53,8 +53,8 @@ def printable(text: str) -> str:
 class StokerError(Exception):
     """Base of every error raised on purpose.
 
-    Names in its message come from files of any origin: what is not printable in it is escaped, so that no name can
-    command the terminal that shows it.
+    A message may contain names from untrusted files. Its characters that are not printable are escaped, so that no name
+    can command the terminal that shows it.
 
     Attributes:
         path: File the error is about, if any.
@@ -79,11 +79,11 @@ class StokerError(Exception):
         self.source = source
 
     def __str__(self) -> str:
-        return str(self.args[0])  # also where OSError would put its number and the name of a file in place of it
+        return str(self.args[0])  # even where OSError would show its number and the name of a file instead
 
 
 def format_where(path: str, record: int | None, offset: int | None = None, source: str | None = None) -> str:
-    """Return where a record or damage lies, for a message; a file that is no record has a number below 0."""
+    """Return where a record or damage lies, for a message; a record number below 0 means the whole file."""
     if record is not None and record < 0:
         return path
     where = path if record is None else f"{path}, record {record}"
@@ -113,7 +113,7 @@ class ManifestError(StokerError):
 
 
 class NewerManifestError(ManifestError):
-    """``manifest.json`` was written by a newer version of Stoker; nothing need be wrong with it."""
+    """``manifest.json`` was written by a newer version of Stoker; it may be intact."""
 
 
 class SourceError(StokerError):
@@ -149,15 +149,15 @@ class ImageTooLargeError(ImageError):
 
 
 DATA_ERRORS = (SourceError, ShardError, ExampleError, ImageError)
-"""What is wrong with an image or a record, while others may be whole; not that a store fails, or a setting is wrong."""
+"""Errors of a single image or record, while others may be intact; not those of stores or of settings."""
 
 
 class StorageError(StokerError, OSError):
-    """A bucket or a file system on the network failed, and went on failing; the message says for how long."""
+    """A bucket or a file system on the network kept failing; the message says for how long."""
 
 
 class ClusterError(StokerError, OSError):
-    """A Spark cluster failed, or its executors cannot do what they are asked to."""
+    """A Spark cluster failed, or its executors cannot do what a job needs."""
 
 
 class ClosedError(StokerError):
@@ -168,7 +168,7 @@ class TooManyRejectsError(StokerError):
     """More images could not be stored than a build may leave out; all others are stored, the manifest is not written.
 
     Attributes:
-        report: What the build did, a `stoker.BuildReport`; its ``rejects`` say which images these are, and why.
+        report: The report of the build, a `stoker.BuildReport`; its ``rejects`` say which images these are, and why.
     """
 
     def __init__(self, message: str, *, report: Any) -> None:
@@ -185,13 +185,13 @@ class BadSampleWarning(UserWarning):
 
 
 class SourceWarning(UserWarning):
-    """Something about the images of a source that a person should know; ``stoker plan`` prints the same.
+    """Something about the images of a source may need attention; ``stoker plan`` prints the same.
 
-    A program shows each text once, unless filters of `warnings` say something else.
+    A program shows each text once, unless filters of `warnings` say otherwise.
     """
 
 
-warnings.filterwarnings("once", category=SourceWarning, append=True)  # though train and test are opened in two lines
+warnings.filterwarnings("once", category=SourceWarning, append=True)  # even if train and test are opened separately
 
 
 class LabelWarning(SourceWarning):
@@ -199,4 +199,4 @@ class LabelWarning(SourceWarning):
 
 
 class RankWarning(UserWarning):
-    """Two sources disagree about the rank, or others may read its samples; see docs/reference/settings.md."""
+    """Sources disagree about ranks, or other processes may read the same samples; see docs/reference/settings.md."""

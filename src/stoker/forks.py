@@ -1,9 +1,9 @@
 """What a forked process must not share with its parent.
 
-A fork copies the memory of all threads and one of the threads. In the child, a lock that another thread held is held
-forever, and what it was changing stays half changed. So what threads share under a lock is a `PerProcess`, of which a
-child has its own; and what cannot work without its threads remembers `process_number` and refuses to work in another.
-``core/base/process.h`` is the same for the native core.
+A fork copies all memory, but only one thread. In the child, a lock that another thread held is held forever, and data
+that this thread was changing stay half changed. So threads share data under a lock in a `PerProcess`, of which a child
+makes its own; and objects that need their threads remember `process_number`, and refuse to work in another process.
+``core/base/process.h`` does the same for the native core.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ os.register_at_fork(after_in_child=_count_fork)
 
 
 class PerProcess(Generic[_T]):
-    """A value for each process, shared by its threads; a forked process makes its own. Any but None."""
+    """A value for each process, shared by its threads; a forked process makes its own. It must not be None."""
 
     def __init__(self, make: Callable[[], _T]) -> None:
         self._make = make

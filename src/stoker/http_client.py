@@ -1,7 +1,7 @@
-"""HTTP for all that reads from web servers: aiohttp with the settings that untrusted servers call for.
+"""HTTP for code that reads from web servers: aiohttp with settings for untrusted servers.
 
-Heads are bounded, bodies come as they are sent, no cookies are kept, and no redirect is followed: callers decide where
-one may lead.
+Headers are bounded, bodies are not decompressed, cookies are not stored, and redirects are not followed: callers decide
+about them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Answers after which the same request may succeed."""
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_LONGEST_LINE = 2**16  # of a head
+_LONGEST_LINE = 2**16  # of headers
 _NAME_SECONDS = 60
 _CONTENT_RANGE = re.compile(r"bytes (?:(\d{1,18})-\d{1,18}|\*)/(\d{1,18}|\*)", re.ASCII)
 _NO_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
@@ -39,7 +39,7 @@ _SENT_AS_IS = "!#$%&'()*+,-./:;=?@[]_~"
 
 
 class EventLoop(asyncio.SelectorEventLoop):
-    """Looks up names in daemon threads: nothing can end a look-up, and no process should wait for one to exit."""
+    """Looks up names in daemon threads: a look-up cannot be cancelled, and must not delay the end of a process."""
 
     async def getaddrinfo(self, host: Any, port: Any, **settings: Any) -> Any:
         """Return what ``socket.getaddrinfo`` returns."""
@@ -70,13 +70,13 @@ def new_session() -> ClientSession:
 
 
 async def get(session: ClientSession, url: str, headers: Mapping[str, str], timeout: ClientTimeout) -> ClientResponse:
-    """Make one request, by way of the proxy of the environment; the body is not read yet.
+    """Make one request, through the proxy of the environment if there is one; the body is not read yet.
 
-    A user name and a password in the URL are not sent; ``headers`` are what is sent beside those of any request.
+    A user name and a password in the URL are not sent; ``headers`` are sent in addition to those of any request.
 
     Raises:
         ClientError: There is no answer.
-        ValueError: It is not a URL that can be asked for.
+        ValueError: It is not a valid URL.
     """
     address = URL(quote(_NO_ESCAPE.sub("%25", url), safe=_SENT_AS_IS), encoded=True).with_user(None)
     headers = {"Accept-Encoding": "identity", **headers}
@@ -91,10 +91,10 @@ def proxy_of(url: str) -> str | None:
 
 
 def redirect_of(response: ClientResponse, url: str) -> str | None:
-    """Return the URL that a response leads to, which may be anything; None if it is no redirect.
+    """Return the URL of a redirect, which may be anything; None if the response is not a redirect.
 
     Raises:
-        ValueError: It leads to something that is not a URL.
+        ValueError: The redirect is not to a URL.
     """
     if response.status not in _REDIRECTS:
         return None
@@ -108,7 +108,7 @@ def length_of(response: ClientResponse) -> int | None:
 
 
 def range_of(response: ClientResponse) -> tuple[int | None, int | None]:
-    """Return the first byte that a response brings and the length of the whole file; None where it does not say."""
+    """Return the first byte in a response, and the length of the whole file; None for what it does not say."""
     match = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", "").strip())
     start, total = (None, None) if match is None else match.groups()
     return None if start is None else int(start), None if total in (None, "*") else int(total)

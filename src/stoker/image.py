@@ -1,7 +1,7 @@
-"""Image files to pixels and back, one at a time: the decoder of `stoker.Loader` by itself.
+"""Decodes and encodes single image files: the decoder of `stoker.Loader` by itself.
 
-The core decodes JPEG, PNG and WebP without Python's lock; Pillow decodes the other formats. All functions may be called
-from any number of threads at once. Each thread keeps the memory that its decoder works in, until it ends.
+The core decodes JPEG, PNG and WebP without the GIL; Pillow decodes the other formats. All functions may be called from
+any number of threads at once. Each thread keeps the working memory of its decoder until it ends.
 """
 
 from __future__ import annotations
@@ -60,36 +60,35 @@ def decode(  # noqa: PLR0913 - settings by name
 ) -> NDArray[Any]:
     """Decode an image, or a part of it, and resize it.
 
-    The pixels are those of Pillow's ``open(data).convert(mode).crop(region).resize(size, filter)`` to the last bit (but
-    grey of 16 bits becomes 8 bits by rounding, where Pillow cuts it off at 255). Only what they depend on is decoded.
-    They are as stored; with ``exif="apply"``, they are those of ``PIL.ImageOps.exif_transpose(open(data))``.
+    The pixels are those of Pillow's ``open(data).convert(mode).crop(region).resize(size, filter)`` to the last bit
+    (except that 16-bit grey is rounded to 8 bits, while Pillow clips it at 255). Only the part that they depend on is
+    decoded. The image is as stored; with ``exif="apply"``, it is ``PIL.ImageOps.exif_transpose(open(data))``.
 
-    JPEG, PNG and WebP are decoded without Python's lock (the GIL). Other formats are decoded by Pillow: all that the
-    loader reads, as docs/reference/images.md lists them; of animations the first frame.
+    JPEG, PNG and WebP are decoded without the GIL. Pillow decodes all other formats that the loader reads, which
+    docs/reference/images.md lists; of animations, the first frame.
 
     Args:
         data: The bytes of the file, which must not change meanwhile, or its path.
-        region: What to take of the image, turned if it is: ``(left, top, right, bottom)`` in pixels, right and bottom
+        region: Part of the image, after any turn: ``(left, top, right, bottom)`` in pixels, right and bottom
             exclusive, as in Pillow's ``crop``. None: all of it.
         size: Height and width of the result; one number is both. None: those of the region.
         mode: Channels and depth of the result, as `stoker.open` has them: ``RGB``, ``L``, ``RGBA`` or ``I;16``.
         filter: Resampling filter, one of Pillow's: ``nearest``, ``box``, ``bilinear``, ``bicubic`` or ``lanczos``. They
             antialias.
-        decode: ``exact``; or ``fast``, as in `stoker.Loader`: JPEGs are decoded at a half, a quarter or an eighth where
+        decode: ``exact``; or ``fast``, as in `stoker.Loader`: a JPEG is decoded at a half, a quarter or an eighth if
             the result is smaller still.
         exif: ``keep`` takes the image as it is stored, as Pillow does; ``apply`` turns it upright first, as its EXIF
             orientation says, or else its XMP. `info` gives the orientation.
-        max_pixels: An image with more is refused before memory is taken for it.
-        out: An array that the pixels are written to: of the shape and type of the result, its rows without gaps, such
-            as one image of a batch. It must not share memory with ``data``. After an error some of it may be
-            overwritten.
+        max_pixels: An image with more pixels is refused before memory is taken for it.
+        out: An array to write the pixels to: it has the shape and type of the result, and rows without gaps, such as
+            one image of a batch. It must not share memory with ``data``. After an error some of it may be overwritten.
 
     Returns:
         ``out``, or a new array: uint8 (H, W, C), C is 3 in mode RGB, 1 in L, 4 in RGBA; or uint16 (H, W, 1) in I;16.
 
     Raises:
-        ImageError: The file is not an image, is damaged or cut short as far as it was needed, or has no pixels in this
-            mode; ``offset`` is the byte, if it is known.
+        ImageError: The file is not an image, is damaged or cut short in the part that was needed, or has no form in
+            this mode; ``offset`` is the byte, if it is known.
         ImageTooLargeError: It has more pixels than ``max_pixels``.
         ConfigError: A value is out of range, the region leaves the image, or ``out`` does not fit.
         OSError: The file cannot be read.
@@ -129,7 +128,7 @@ def decode(  # noqa: PLR0913 - settings by name
 
 
 def _bytes_of(data: bytes | bytearray | memoryview | str | os.PathLike[str]) -> bytes | memoryview:
-    """Return the bytes of a file, without a copy of those that are there."""
+    """Return the bytes of a file; bytes that are given are not copied."""
     if isinstance(data, bytes):
         return data
     if isinstance(data, str | os.PathLike):
@@ -181,17 +180,17 @@ class ImageInfo:
 
     Attributes:
         format: ``jpeg``, ``png``, ``webp``, ``gif``, ``bmp``, ``tiff``, ``jpeg2000``, ``ppm``, ``avif`` or ``heif``.
-        height: Rows of pixels, as stored; those of a TIFF are turned upright. With ``decode(..., exif="apply")`` height
-            and width change places where ``orientation`` is 5 to 8.
-        width: Columns of pixels, the same.
+        height: Rows of pixels, as stored; a TIFF is turned upright. With ``decode(..., exif="apply")`` height and width
+            are swapped if ``orientation`` is 5 to 8.
+        width: Columns of pixels, in the same way.
         mode: The mode of `decode` that has all channels of the image: ``RGB``, ``L``, ``RGBA`` or ``I;16``.
-        bits: Of a sample in the file: 8 or 16, of a PNG also 1, 2 or 4, of a JPEG also 12.
-        orientation: EXIF orientation, 1 to 8, which `decode` applies if asked; 1 where there is none, and of a TIFF.
+        bits: Bits of a sample in the file: 8 or 16; in a PNG also 1, 2 or 4, in a JPEG also 12.
+        orientation: EXIF orientation, 1 to 8, which `decode` applies if asked; 1 if there is none, and for a TIFF.
         progressive: Whether the image comes in several passes: a progressive JPEG, an interlaced PNG.
-        subsampling: Of the colours of a JPEG: ``4:2:0`` and so on, ``grey`` where it has none; None for other formats.
+        subsampling: Chroma subsampling of a JPEG: ``4:2:0`` and so on, or ``grey``; None for other formats.
         problem: What is wrong with the file, such as that it is cut short; None if nothing is. JPEG, PNG and WebP are
-            walked to their ends and not decoded, so that some damage stays unseen; of other formats only the header
-            is read.
+            walked to their ends but not decoded, so some damage goes unnoticed; of other formats, only the header is
+            read.
     """
 
     format: str
@@ -212,7 +211,7 @@ def info(data: bytes | bytearray | memoryview | str | os.PathLike[str]) -> Image
         data: The bytes of the file, or its path.
 
     Returns:
-        What it says. A file that is cut short behind its header has a `problem`.
+        The facts in the header. A file that is cut short after its header has a `problem`.
 
     Raises:
         ImageError: The file is not an image, or its header is damaged.
@@ -262,20 +261,20 @@ def _problem(data: bytes, kind: str, pixels: int) -> str | None:
 def encode(pixels: NDArray[Any], encode: str = "jpeg:90") -> bytes:
     """Encode pixels as an image file.
 
-    JPEG is baseline with optimised tables, made without Python's lock (the GIL); Pillow makes PNG and WebP.
+    JPEG is baseline with optimised tables, made without the GIL; Pillow makes PNG and WebP.
 
     Args:
         pixels: uint8 (H, W) or (H, W, C), where C is 1 for grey, 2 with alpha, 3 for RGB and 4 with alpha; or uint16
             (H, W) or (H, W, 1), grey. JPEG has no alpha and 8 bits, WebP neither grey with alpha nor 16 bits.
-        encode: As ``--encode`` of ``stoker build`` has it: ``jpeg:90``, ``jpeg:90:420``, ``jpeg:90:444`` (quality
-            1 to 100, subsampling of the colours), with ``:standard`` behind it (Huffman tables), ``png``, ``webp:90``
+        encode: As for ``--encode`` of ``stoker build``: ``jpeg:90``, ``jpeg:90:420``, ``jpeg:90:444`` (quality 1 to
+            100, chroma subsampling), each also with ``:standard`` at its end (Huffman tables), ``png``, ``webp:90``
             (quality 0 to 100) or ``webp:lossless``.
 
     Returns:
         The bytes of the file; PNG and WebP are the same for the same version of Pillow.
 
     Raises:
-        ConfigError: The format is unknown, or does not hold such pixels or so many of them.
+        ConfigError: The format is unknown, or cannot hold these pixels or this many of them.
     """
     chosen = parse_encode(encode)
     if isinstance(chosen, RawEncode):

@@ -40,7 +40,7 @@ __all__ = ["BatchIterator", "batches"]
 
 
 def __dir__() -> list[str]:
-    """Return what there is to use."""
+    """Return the public names."""
     return __all__
 
 
@@ -66,7 +66,7 @@ class BatchIterator:
         return self
 
     def __next__(self) -> dict[str, Any]:
-        """Return the next batch, of the next epoch where this one is over.
+        """Return the next batch; if an epoch is over, the first batch of the next one.
 
         Raises:
             StopIteration: All epochs that were asked for are over.
@@ -94,11 +94,11 @@ class BatchIterator:
             self._epoch = None
 
     def get_state(self) -> dict[str, Any]:
-        """Return where this iterator is, after the last batch it gave; see `stoker.Loader.state_dict`."""
+        """Return the state after the last batch that was returned; see `stoker.Loader.state_dict`."""
         return self.loader.state_dict()
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Go to where another one was, or a loader of another framework; see `stoker.Loader.load_state_dict`."""
+        """Go to where another iterator or loader was, in any framework; see `stoker.Loader.load_state_dict`."""
         self.loader.load_state_dict(state)
         self._epoch = None
 
@@ -149,15 +149,15 @@ def batches(
     sharding: jax.sharding.Sharding | None = None,
     **unknown: Never,
 ) -> BatchIterator:
-    """Return an iterator of batches, through one epoch after another, each in its own order.
+    """Return an iterator of batches, epoch after epoch, each in its own order.
 
     A batch is a dict. Without ``sharding`` its leaves are NumPy arrays; with it, each is a global ``jax.Array`` over
-    the batches of all processes. Either way they have the types that JAX keeps, so that ``jax.jit`` cuts no number:
+    the batches of all processes. Either way they have types that JAX keeps, so that ``jax.jit`` truncates no number:
 
     ===========  =====================  =============================================================================
     leaf         dtype and shape        meaning
     ===========  =====================  =============================================================================
-    ``images``   uint8 (B, H, W, C)     C is 3 in mode RGB, 1 in L, 4 in RGBA; I;16 is uint16 (B, H, W, 1); of
+    ``images``   uint8 (B, H, W, C)     C is 3 in mode RGB, 1 in L, 4 in RGBA; I;16 is uint16 (B, H, W, 1); with
                                         `stoker.MultiCrop` a tuple
     ``labels``   int32 (B,)             as stored in the records; -1 where there is none
     ``indices``  int32 (B,)             index of each sample in its split
@@ -165,16 +165,16 @@ def batches(
     ``seeds``    uint32 (B, 2)          random bits of each sample in this epoch, as ``jax.random.wrap_key_data`` takes
                                         them
     ``boxes``    with ``boxes=`` only   a dict of the arrays of `stoker.Boxes` or `stoker.PaddedBoxes`, int32 for int64;
-                                        of `stoker.MultiCrop` a tuple
+                                        with `stoker.MultiCrop` a tuple
     ``fields``   with ``fields=`` only  a dict: text, bytes and JSON as lists of this process's samples, the rest as
-                                        arrays, `stoker.fields.Ragged` and `stoker.fields.Padded` as dicts of theirs;
-                                        int32 for int64, float32 for float64
+                                        arrays, `stoker.fields.Ragged` and `stoker.fields.Padded` as dicts of their
+                                        arrays; int32 for int64, float32 for float64
     ===========  =====================  =============================================================================
 
-    With ``jax_enable_x64`` int32 is int64. With ``sharding`` ``B`` is the batch of all processes together, otherwise
-    that of this one.
+    With ``jax_enable_x64``, int32 becomes int64. With ``sharding``, ``B`` is the batch of all processes together,
+    otherwise that of this process.
 
-    The settings are those of `stoker.Loader`, which explains them. Where JAX knows of several processes, ``rank`` and
+    The settings are those of `stoker.Loader`, which explains them. If JAX runs on several processes, ``rank`` and
     ``world_size`` are by default ``jax.process_index()`` and ``jax.process_count()``.
 
     Args:
@@ -202,16 +202,16 @@ def batches(
         read_ahead: How much of a dataset in a bucket or in HDFS is fetched ahead.
         on_bad: What happens when a sample cannot be loaded.
         max_bad: Number of bad samples that an epoch may replace on this rank.
-        epochs: The iterator ends before epoch ``epochs``, counted from 0 in whatever state it begins; None: never.
-        sharding: How batches lie on the devices of all processes: along their first axis, which is the only one that it
-            may divide, as ``NamedSharding(mesh, PartitionSpec("data"))``. Every process has to give its own part. All
-            batches then have one shape: where ``tail`` is not given, it is ``"pad"`` on a single process, too.
-        unknown: Nothing; a keyword of another library is refused with the setting to use instead.
+        epochs: The iterator ends before epoch ``epochs``, counted from 0 whatever state it begins with; None: never.
+        sharding: How batches are placed on the devices of all processes. It may divide only their first axis, such as
+            ``NamedSharding(mesh, PartitionSpec("data"))``, and every process has to give its own part. All batches then
+            have one shape, so the default of ``tail`` is ``"pad"`` on a single process, too.
+        unknown: Not a setting: keywords of other libraries are refused with the setting to use instead.
 
     Raises:
         ConfigError: A setting is out of range; or an epoch has no batch; or, while iterating, a label or an index does
-            not fit into JAX's integers; or, with ``sharding``, batches may be smaller
-            than ``batch_size``, do not divide among the devices, or are shared by others than JAX's processes.
+            not fit into JAX's integers; or, with ``sharding``, batches may be smaller than ``batch_size``, do not
+            divide among the devices, or have other ranks than JAX's processes.
         TypeError: A setting does not exist.
     """
     settings = settings_given("stoker.jax.batches", locals())
@@ -277,7 +277,7 @@ def _leaves(batch: Batch) -> dict[str, Any]:
 
 
 def _is_list(value: object) -> bool:
-    """Return whether it is text, bytes or JSON of each sample, which stays on the host as it is."""
+    """Return whether a leaf is a list of text, bytes or JSON, which stays on the host as it is."""
     return isinstance(value, list)
 
 

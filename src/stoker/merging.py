@@ -1,6 +1,6 @@
-"""`stoker.merge`: several datasets as one. Shards are copied byte for byte; only ids of classes may have to change.
+"""`stoker.merge`: joins several datasets. Shards are copied byte for byte, unless ids of classes have to change.
 
-It is written as a build is, by `stoker.builder.write`: the same call resumes one that was interrupted.
+A merge is written like a build, by `stoker.builder.write`: the same call resumes an interrupted merge.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _TEXT = "image/class/text"
 _WITH_TEXTS = ("imagenet", "dlbs")
 _KEPT_BY_REPACK = ("the fields", "whether boxes have classes of their own")
 _NUMBERED_LABELS = ("imagenet", "imagenet-nvidia", "dlbs", "tfds")
-"""Layouts whose records name a class by its id alone, under the label and under the labels of the boxes."""
+"""Layouts whose records hold only the id of a class, under the label and under the labels of the boxes."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -78,10 +78,10 @@ class MergeReport(Report):
 
     Attributes:
         outcome: ``merged``; ``complete``: it was finished before, nothing was touched.
-        manifest: Of the merged dataset.
-        seconds: How long this run took.
+        manifest: Manifest of the merged dataset.
+        seconds: Duration of this run.
         copied_shards: Shards that this run copied or linked as they are.
-        rewritten_shards: Shards of which it changed the ids of classes.
+        rewritten_shards: Shards in which this run changed ids of classes.
         resumed_shards: Shards that an earlier run had finished.
     """
 
@@ -112,30 +112,29 @@ def merge(
 ) -> MergeReport:
     """Join finished datasets: the shards of each split, one dataset after the other, with new names.
 
-    It is what ``stoker merge`` does; see docs/how-to/subsets.md. It is written as a build is: a call that was
-    interrupted is resumed by the same call.
+    This is what ``stoker merge`` does; see docs/how-to/subsets.md. The same call resumes an interrupted merge.
 
-    Classes are the same where their names are, also those of boxes that have classes of their own. A dataset whose ids
-    are those of the merged one is copied byte for byte; of others the records are written again with other ids and
-    texts of classes, and the bytes of the images stay. Every byte is verified. Nothing of the sources is changed.
+    Classes with the same name are the same, also those of boxes that have classes of their own. A dataset whose ids are
+    those of the merged dataset is copied byte for byte. Records of other datasets are written again with new ids and
+    texts of classes, and the bytes of their images stay. Every byte is verified. The sources are not changed.
 
     Args:
-        datasets: At least two, here or in stores. The first decides which id a class has; classes that
-            only others have come after its own.
+        datasets: At least two, on this machine or in stores. The first decides the ids of its classes; classes that
+            only others have come after these.
         destination: A new or empty directory, or that of the same merge, which is resumed.
         link: Whether shards that need not be written again become hard links, which take no space.
         progress: Default: a bar on a terminal or in a notebook, once the call has taken a second. False: nothing. A
-            function: called with ``done``, ``total``, ``size_bytes`` and ``rejects`` (0) after every shard, from the
+            function is called with ``done``, ``total``, ``size_bytes`` and ``rejects`` (0) after every shard, from the
             calling thread.
 
     Returns:
-        What it did.
+        The report of the merge.
 
     Raises:
-        ConfigError: There are fewer than two datasets, one is given twice, or they differ in what all records of a
-            dataset have in common: layout, first class, fields, compression, recipe. Or ``link`` is set, and they lie
-            on different file systems.
-        DatasetNotFoundError: One is not a finished dataset.
+        ConfigError: There are fewer than two datasets, one is given twice, or they differ in layout, first class,
+            fields, compression or recipe, which all records of a dataset share. Or ``link`` is set, and they lie on
+            different file systems.
+        DatasetNotFoundError: One of them is not a finished dataset.
         DestinationError: The destination holds something else.
         ManifestError: A manifest, a list of classes or of rejects is damaged.
         ShardError: A shard is not as its manifest says.
@@ -173,15 +172,15 @@ def merge(
     )
 
 
-# People call it `stoker.merge`.
+# Users call it `stoker.merge`.
 merge.__module__ = "stoker"
 
 
 @dataclass(frozen=True, slots=True)
 class _Changes:
-    ids: Mapping[int, int]  # the id of each class
-    texts: Mapping[int, str]  # the texts of some
-    box_ids: Mapping[int, int]  # the id of each class of boxes
+    ids: Mapping[int, int]  # new ids of classes, by the old ones
+    texts: Mapping[int, str]  # new texts of some classes, by the old ids
+    box_ids: Mapping[int, int]  # new ids of classes of boxes, by the old ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +206,7 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """One shard to make: of which, in which split, and under which name."""
+    """One shard to make: its source, its split and its new name."""
 
     part: _Part
     shard: Shard
@@ -248,7 +247,7 @@ class _Merging(Task):
         self._rejects = tuple(
             reject for part in parts for reject in read_rejects(part.folder, part.manifest.files.get(REJECTS_NAME))
         )
-        # What it says about shards that are written again holds for the old ones.
+        # Until `describe`, its shards that are written again are described as the old ones.
         self._manifest = replace(
             first,
             stoker_version=stoker_version(),
@@ -324,7 +323,7 @@ def _refuse_unlike(parts: Sequence[_Part]) -> None:
 
 
 def _common(manifest: Manifest) -> dict[str, object]:
-    """Return what the records of merged datasets must have in common, by what a person calls it."""
+    """Return what the records of merged datasets must have in common, by names for messages."""
     schema = manifest.schema
     return {
         "the layout": schema.preset,
@@ -338,7 +337,7 @@ def _common(manifest: Manifest) -> dict[str, object]:
 
 
 def _joined_classes(parts: Sequence[_Part]) -> tuple[ClassLabel, ...]:
-    """Return the classes of all, those of the first dataset first, as the first dataset that has one describes it."""
+    """Return the classes of all datasets, those of the first one first; the first one with a class describes it."""
     if all(part.classes == parts[0].classes for part in parts):
         return parts[0].classes
     joined: dict[str, ClassLabel] = {}
@@ -361,7 +360,7 @@ def _joined_classes(parts: Sequence[_Part]) -> tuple[ClassLabel, ...]:
 
 
 def _changes(part: _Part, classes: Sequence[ClassLabel], box_names: Sequence[str]) -> _Changes | None:
-    """Return the new ids of a dataset's classes, and the texts that change; None where all stay as they are."""
+    """Return the new ids of a dataset's classes, and the texts that change; None if nothing changes."""
     class_ids = {class_label.name: number for number, class_label in enumerate(classes)}
     schema = part.manifest.schema
     same_classes = part.classes == tuple(classes[: len(part.classes)])
@@ -389,7 +388,7 @@ def _changes(part: _Part, classes: Sequence[ClassLabel], box_names: Sequence[str
 
 
 def _naming(parts: Sequence[_Part]) -> ShardNaming:
-    """Return how shards are named: as those of all datasets are, if that tells any number of them apart."""
+    """Return how shards are named: as in all datasets, if they agree and any number of shards can have such names."""
     texts = {part.manifest.shard_names for part in parts}
     naming = ShardNaming(texts.pop()) if len(texts) == 1 else ShardNaming()
     splits = {split for part in parts for split in part.manifest.splits}
@@ -476,7 +475,7 @@ def _rows(job: _Job) -> NDArray[np.uint64]:
 
 
 def _check_content(job: _Job, write: Callable[[Sequence[bytes]], None] | None = None) -> None:
-    """Read all of a shard, and see that it is what the manifest lists; ``write`` gets its bytes, piece by piece."""
+    """Read all of a shard, and check it against the manifest; ``write`` gets its bytes, piece by piece."""
     path = job.path
     size_bytes = crc = 0
     with path.reader() as file:
@@ -511,7 +510,7 @@ def _link(destination: Location, job: _Job, index: tuple[str, bytes] | None) -> 
         message = f"{old} cannot be linked from {destination}: {(error.strerror or str(error)).lower()}"
         raise ConfigError(f"{message}; merge without links, and shards are copied") from error
     temporary.replace(new.local_path())
-    temporary.unlink(missing_ok=True)  # where both names were those of one file, the other stays
+    temporary.unlink(missing_ok=True)  # if both were names of one file, `replace` has kept this one
     sync_directory(new.parent.local_path())
 
 

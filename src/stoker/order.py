@@ -1,8 +1,8 @@
 """Which sample comes when: integer functions of (records, seed, epoch, topology), without state and without I/O.
 
 Every epoch has one global sequence ``G``, whatever the number of ranks. From position ``p`` on, a step of ``W`` ranks
-with batches of ``B`` consumes ``G[p : p + W * B]``; rank ``r`` takes the ``r``-th run of ``B`` samples of that. So a
-position alone says what is done and what is left, and a run can go on with another ``W`` and ``B``::
+with batches of ``B`` consumes ``G[p : p + W * B]``; rank ``r`` takes the ``r``-th run of ``B`` samples of that. A
+position alone says what is done and what is left, so a run can continue with another ``W`` and ``B``::
 
     G      0 1 2 3 4 5 6 7 8 9 ...      W = 2, B = 3
     rank 0 ─────       ─────
@@ -39,16 +39,16 @@ _BATCHES = 1024
 
 @dataclass(frozen=True, slots=True)
 class BlockShuffle:
-    """A shuffle for storage that wants long reads: random blocks, and samples shuffled among a few of them.
+    """A shuffle for storage that needs long reads: random blocks, and samples shuffled among a few of them.
 
-    Contiguous blocks of samples are visited in an order of the epoch's own, and the samples are shuffled within windows
-    of consecutive visits. A reader needs at most ``window`` blocks at a time, or twice as many while the batches of two
-    windows are made at once. Like the full shuffle it is a pure function in constant memory.
+    Contiguous blocks of samples are visited in a random order of the epoch, and the samples of ``window`` consecutive
+    blocks are shuffled together. A reader needs at most ``window`` blocks at a time, or twice as many while it makes
+    batches of two windows at once. Like the full shuffle, it is a pure function in constant memory.
     `docs/explanation/determinism.md` defines it and shows how good it is.
 
     Attributes:
-        block: Samples of a block; the last one of a dataset may be shorter.
-        window: Blocks whose samples are mixed.
+        block: Number of samples of a block; the last block of a dataset may be shorter.
+        window: Number of blocks whose samples are mixed.
 
     Raises:
         ConfigError: A number is below 1, or above 2**32.
@@ -77,7 +77,7 @@ which ``valid`` marks false. ``wrap``: the same, marked as valid.
 
 
 def random_numbers(seed: int, *counter: int) -> tuple[int, int]:
-    """Return two random numbers of 64 bits that depend on a seed and on a counter of four words alone."""
+    """Return two random numbers of 64 bits that depend only on a seed and on a counter of four words."""
     words = _native.philox(counter, (seed % 2**32, seed >> 32))
     return words[0] << 32 | words[1], words[2] << 32 | words[3]
 
@@ -85,8 +85,8 @@ def random_numbers(seed: int, *counter: int) -> tuple[int, int]:
 def chosen_tail(tail: Tail | None, *, drop_last: bool, world_size: int) -> Tail:
     """Return what happens to the rest of an epoch; ``drop_last`` is another word for ``"drop"``.
 
-    By default one rank gets a smaller last batch. Several repeat samples, marked as not valid: each rank then makes as
-    many steps as the others, all with full batches, and no loss is averaged over an empty one.
+    By default, a single rank gets a smaller last batch. Several ranks repeat samples, marked as not valid: each rank
+    then makes as many steps as the others, all with full batches, and no loss is averaged over an empty batch.
     """
     refuse_contradicting({"drop_last=True": drop_last, f"tail={tail!r}": tail not in (None, "drop")})
     if drop_last:
@@ -101,7 +101,7 @@ class EpochOrder:
     """The order of one epoch: a bijection on ``0 .. n-1`` in constant memory.
 
     Attributes:
-        n: Samples there are, at least 1.
+        n: Number of samples, at least 1.
         shuffle: True: any sample may come anywhere. `BlockShuffle`: blocks of samples stay near each other. False:
             position ``i`` holds sample ``i``.
         seed: 0 to 2**64 - 1.
@@ -157,8 +157,8 @@ class Position:
     After the last batch of epoch ``E`` it is ``Position(E + 1, 0)``, whatever the tail has left out of ``E``.
 
     Attributes:
-        epoch: Which epoch, from 0.
-        consumed: Samples of it that all ranks together have consumed.
+        epoch: Number of the epoch, from 0.
+        consumed: Number of its samples that all ranks together have consumed.
     """
 
     epoch: int
@@ -170,7 +170,7 @@ class Topology:
     """The ranks that consume an epoch together."""
 
     batch_size: int  # samples of a full batch on each rank
-    rank: int = 0  # this consumer's number, from 0
+    rank: int = 0  # rank of this consumer, from 0
     world_size: int = 1  # number of ranks
     tail: Tail = "short"  # what happens to the rest
 
@@ -194,7 +194,7 @@ class Step(NamedTuple):
     indices: NDArray[np.uint64]  # uint64 (count,), the samples
     valid: NDArray[np.bool_]  # bool (count,), false for samples that ``tail="pad"`` repeats
     consumed: int  # position in the epoch after this step, the same on every rank
-    last: bool = False  # whether no step is left of the epoch after this one, the same on every rank
+    last: bool = False  # whether this is the last step of the epoch, the same on every rank
 
 
 def steps_left(n: int, consumed: int, topology: Topology) -> int:
@@ -206,7 +206,7 @@ def steps_left(n: int, consumed: int, topology: Topology) -> int:
 
 
 def unrepeated(n: int, consumed: int, topology: Topology) -> int:
-    """Return how many samples the last step from a position on has before it repeats some, on all ranks; 0: none is."""
+    """Return how many samples of the last step, over all ranks, come before repeats; 0 if it repeats none."""
     return max(0, n - consumed) % topology.global_batch if topology.tail in ("pad", "wrap") else 0
 
 
@@ -229,8 +229,8 @@ def take_step(order: EpochOrder, consumed: int, topology: Topology) -> Step:
 def steps_from(order: EpochOrder, consumed: int, topology: Topology) -> Iterator[Step]:
     """Yield this rank's share of every step from a position to the end of the epoch.
 
-    Several are made at a time: decoding a batch drives the code that runs once for each out of the processor's caches,
-    and what it takes to bring that back is most of what a step costs.
+    Several steps are made at a time: decoding a batch evicts the code of a step from the processor's caches, and
+    loading that code again is most of the cost of a step.
     """
     left = steps_left(order.length, consumed, topology)
     while left > 0:
@@ -244,7 +244,7 @@ def steps_from(order: EpochOrder, consumed: int, topology: Topology) -> Iterator
 
 
 def _filled_step(order: EpochOrder, consumed: int, topology: Topology) -> Step:
-    """A last step whose missing samples are taken from the start of the sequence, as often round as needed."""
+    """Return a last step whose missing samples come from the start of the sequence, repeated as often as needed."""
     start, count = consumed + topology.rank * topology.batch_size, topology.batch_size
     positions = np.arange(start, start + count)
     if count < order.length:
@@ -270,13 +270,13 @@ class ShuffleQuality:
     Attributes:
         quality: Mean entropy of a batch over that of a full shuffle of as many samples: 1.0 is as good as a full
             shuffle, 0 is every batch from one region.
-        entropy: In bits, mean over the batches: the entropy of the regions that the samples of a batch come from. The
-            dataset is cut into regions of equal size, each of at least four batches: 251 of them, or fewer, but at
+        entropy: Entropy of the regions that the samples of a batch come from, in bits, mean over the batches. The
+            dataset is cut into regions of equal size, each of at least four batches: 251 regions, or fewer, but at
             least two.
-        block: Samples of the blocks that are counted.
-        blocks_read: The most blocks that are begun and not finished at one time. Of an epoch longer than
-            `MAX_POSITIONS`, in its first part of that length, so of a full shuffle at least that many.
-        batches: How many batches the entropy is the mean of.
+        block: Number of samples of the blocks that are counted.
+        blocks_read: The most blocks that are begun and not finished at one time. In an epoch longer than
+            `MAX_POSITIONS`, only its first part of that length is counted, so a full shuffle reads at least that many.
+        batches: Number of batches that were measured.
     """
 
     quality: float
@@ -289,13 +289,13 @@ class ShuffleQuality:
 def shuffle_quality(order: EpochOrder, batch_size: int, *, block: int | None = None) -> ShuffleQuality:
     """Measure how well an order mixes a dataset, and how many blocks of it are read at a time.
 
-    Takes a fraction of a second, however long the epoch is: at most `MAX_POSITIONS` positions are looked at, in at
-    most 1024 whole batches spread evenly over the epoch.
+    Takes a fraction of a second, however long the epoch is: at most `MAX_POSITIONS` positions are measured, in at most
+    1024 whole batches spread evenly over the epoch.
 
     Args:
         order: The order of one epoch.
         batch_size: Samples of a batch, of all ranks together.
-        block: Samples of the blocks to count; of the order's own blocks, or of the default ones, when left out.
+        block: Number of samples of the blocks to count. Default: that of the order's own blocks, or the default.
 
     Raises:
         ConfigError: ``batch_size`` or ``block`` is out of range.
@@ -307,7 +307,7 @@ def shuffle_quality(order: EpochOrder, batch_size: int, *, block: int | None = N
     mine = _entropies(order, batch_size)
     best = float(full.mean())
     return ShuffleQuality(
-        quality=float(mine.mean()) / best if best > 0 else 1.0,  # of batches of one sample all are equally good
+        quality=float(mine.mean()) / best if best > 0 else 1.0,  # with batches of one sample, all orders are equal
         entropy=float(mine.mean()),
         block=counted,
         blocks_read=_blocks_read(order, counted),
@@ -325,7 +325,7 @@ def _sampled_batches(order: EpochOrder, batch_size: int) -> Iterator[NDArray[np.
 
 
 def _entropies(order: EpochOrder, batch_size: int) -> NDArray[np.float64]:
-    """Entropy of each batch that is looked at, in bits: of the regions that its samples come from."""
+    """Return the entropy of each measured batch, in bits: of the regions that its samples come from."""
     regions = min(_REGIONS, max(2, order.n // (_BATCHES_OF_A_REGION * batch_size)))
     # Where all but the first begin. Not index * regions // n: that overflows for the largest n.
     starts = np.array([order.n * region // regions for region in range(1, regions)], np.uint64)

@@ -38,11 +38,11 @@ __all__ = ["dataset", "state_at"]
 
 
 def __dir__() -> list[str]:
-    """Return what there is to use."""
+    """Return the public names."""
     return __all__
 
 
-# What each part of an element is in a batch; TensorFlow has few ops for unsigned numbers of 64 bits.
+# How each part of an element is taken from a batch; TensorFlow has few ops for unsigned numbers of 64 bits.
 _ELEMENTS: dict[str, Callable[[Batch, int], Any]] = {
     "images": lambda batch, _: batch.images,
     "labels": lambda batch, _: batch.labels,
@@ -90,37 +90,37 @@ def dataset(
 ) -> tf.data.Dataset:
     """Return a ``tf.data.Dataset`` of the loader's batches.
 
-    Every pass over it is one epoch, each in its own order: the first is epoch 0, or the rest of the epoch that
-    ``state`` is in, and every other the next, also when the one before was left early. So ``fit(..., epochs=n)`` sees n
-    different orders. Decoding runs on the loader's native threads, so no ``map`` or ``interleave`` is needed behind
-    it, and pixels reach TensorFlow without a copy.
+    Every pass over it is one epoch, each in its own order: the first pass is epoch 0, or the rest of the epoch that
+    ``state`` is in, and each later pass is the next epoch, even if the one before was left early. So
+    ``fit(..., epochs=n)`` sees n different orders. Decoding runs on the loader's native threads, so no ``map`` or
+    ``interleave`` is needed after it, and pixels reach TensorFlow without a copy.
 
-    Elements are tuples of what ``elements`` names:
+    Elements are tuples of the parts that ``elements`` names:
 
     ============  ==================  ==================================================================
     element       dtype and shape     meaning
     ============  ==================  ==================================================================
     ``images``    uint8 (B, H, W, C)  C is 3 in mode RGB, 1 in L, 4 in RGBA; I;16 is uint16 (B, H, W, 1); with
-                                      `stoker.MultiCrop` a tuple of such, one a transform
+                                      `stoker.MultiCrop` a tuple of them, one for each transform
     ``labels``    int64 (B,)          as stored in the records; -1 where there is none
     ``indices``   int64 (B,)          number of each sample in its split
     ``valid``     bool (B,)           false for samples that are repeated to fill the last batch of an epoch
     ``seeds``     int64 (B,)          random bits of each sample in this epoch, for transforms of your own
     ``boxes``     as ``boxes=`` says  a dict of the arrays of `stoker.Boxes` or `stoker.PaddedBoxes`; with
-                                      `stoker.MultiCrop` a tuple of such, one a transform
-    ``fields``    a dict              text, bytes and JSON as strings (B,); values of which samples have different
-                                      numbers as ragged tensors, or padded as a dict of the arrays of
-                                      `stoker.fields.Padded`; the rest as `stoker.Batch` has it
+                                      `stoker.MultiCrop` a tuple of them, one for each transform
+    ``fields``    a dict              text, bytes and JSON as strings (B,); values whose number differs between samples
+                                      as ragged tensors, or padded as a dict of the arrays of
+                                      `stoker.fields.Padded`; the rest as in `stoker.Batch`
     ``position``  int64 (3,)          epoch, samples of it consumed after this batch, and the bits of the seed; after
-                                      the last batch of epoch ``E`` they say ``E + 1`` and 0; see `state_at`
+                                      the last batch of epoch ``E`` they are ``E + 1`` and 0; see `state_at`
     ============  ==================  ==================================================================
 
-    The ``element_spec`` is static, but for the batch dimension where the last batch may be smaller: on one rank, unless
-    ``drop_last`` or ``tail`` says otherwise. The cardinality is the number of
-    batches of an epoch; with a state from within an epoch it is unknown, because the first pass is shorter than others.
+    The ``element_spec`` is static, except for the batch dimension if the last batch may be smaller: on one rank, unless
+    ``drop_last`` or ``tail`` says otherwise. The cardinality is the number of batches of an epoch; with a state from
+    within an epoch it is unknown, because the first pass is shorter than others.
 
     Automatic sharding of ``tf.distribute`` is off, as batches are this process's share already, and so is autotuning,
-    which has nothing to tune here; ``with_options`` behind your own ``map`` turns it on again.
+    which has nothing to tune here; ``with_options`` after your own ``map`` turns it on again.
 
     The settings are those of `stoker.Loader`, which explains them.
 
@@ -149,21 +149,21 @@ def dataset(
         read_ahead: How much of a dataset in a bucket or in HDFS is fetched ahead.
         on_bad: What happens when a sample cannot be loaded.
         max_bad: Number of bad samples that an epoch may replace on this rank.
-        elements: What elements hold, in this order. Default: ``images``, ``labels``, and ``boxes`` and ``fields``
-            where those are given.
+        elements: Names of the parts of an element, in this order. Default: ``images``, ``labels``, and ``boxes`` and
+            ``fields`` if those are given.
         state: Where to begin: a state of any loader of the same dataset, seed and shuffle, in any framework.
-        unknown: Nothing; a keyword of another library is refused with the setting to use instead.
+        unknown: Not a setting: keywords of other libraries are refused with the setting to use instead.
 
     Raises:
-        ConfigError: A setting is out of range, or the state is of something else. Errors of samples appear while
-            iterating, as TensorFlow errors that carry the message of Stoker's.
+        ConfigError: A setting is out of range, or the state is of another run. Errors of samples appear while
+            iterating, as TensorFlow errors with the message of Stoker's.
         TypeError: A setting does not exist.
     """
     settings = settings_given("stoker.tensorflow.dataset", locals())
     if elements is None:
         elements = ("images", "labels", *["boxes"] * (boxes is not None), *["fields"] * bool(fields))
     _check_elements(elements, boxes)
-    # JSON is text to TensorFlow, which has nothing to hold what it says.
+    # JSON stays text, because TensorFlow has no type for its values.
     chosen = chosen_fields(dataset, fields).items()
     settings = replace(settings, fields={name: Text() if field.kind == "json" else field for name, field in chosen})
     feed, start = Feed(dataset, settings), Position(0, 0)
@@ -206,7 +206,7 @@ def state_at(
 
     Args:
         position: The field ``position`` of the last element that was trained on, int64 (3,): a tensor, an array or
-            numbers. Two numbers, without the seed, will do where ``seed`` is given.
+            numbers. Two numbers, without the seed, are enough if ``seed`` is given.
         dataset: What is read.
         shuffle: Whether each epoch has its own random order.
         transform: How each image is cropped, resized and changed.
@@ -215,11 +215,11 @@ def state_at(
         seed: Seed of the order and of the random choices. Default: as the position says.
 
     Returns:
-        What ``state=``, `stoker.Loader.load_state_dict` and the other frameworks' adapters take: less than 200 bytes of
-        JSON, the same on every rank.
+        A state for ``state=``, `stoker.Loader.load_state_dict` and the other frameworks' adapters: less than 200 bytes
+        of JSON, the same on every rank.
 
     Raises:
-        ConfigError: The position is of another seed, or neither has one.
+        ConfigError: The position has another seed than ``seed``, or neither gives one.
     """
     arguments = locals()
     numbers = np.asarray(position)
@@ -274,7 +274,7 @@ def _tensor(value: Any) -> Any:
 
 
 def _spec(value: Any, rows: int | None, name: str) -> Any:
-    """Return the spec of an element with so many rows, given that of a batch without samples."""
+    """Return the spec of an element with this many rows, given its value in a batch without samples."""
     if isinstance(value, tuple):
         return tuple(_spec(each, rows, name) for each in value)
     if isinstance(value, dict):

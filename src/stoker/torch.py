@@ -1,4 +1,4 @@
-"""The loader for PyTorch, and a map-style dataset for its own loader."""
+"""The loader for PyTorch, and a map-style dataset for PyTorch's own loader."""
 
 from __future__ import annotations
 
@@ -80,18 +80,18 @@ ImagesT_co = TypeVar("ImagesT_co", bound=Tensor | tuple[Tensor, ...], covariant=
 
 
 def __dir__() -> list[str]:
-    """Return what there is to use."""
+    """Return the public names."""
     return __all__
 
 
-if not TYPE_CHECKING:  # whose readers know what there is
+if not TYPE_CHECKING:  # type checkers know the names
 
     def __getattr__(name: str) -> Never:
         raise AttributeError(f"module 'stoker.torch' has no attribute {name!r}{answer_to(name, __all__, {})}")
 
 
-# Lightning's half precision casts the fields of a copy: it refuses frozen dataclasses, and passes over fields without
-# init, which boxes in pixels and the position have to be.
+# Lightning's half precision casts the fields of a copy. It refuses frozen dataclasses, and skips fields without init,
+# as it must skip boxes in pixels and the position.
 @dataclass(slots=True, eq=False)
 class TorchBatch(Generic[ImagesT_co]):
     """One batch as tensors; ``images, labels = batch`` unpacks the two that a training step needs.
@@ -99,15 +99,15 @@ class TorchBatch(Generic[ImagesT_co]):
     ========  ======================  ============================================================================
     field     dtype and shape         meaning
     ========  ======================  ============================================================================
-    images    that of the loader      as `stoker.Batch` has them: a tensor, or a tuple of them where the transform gives
+    images    that of the loader      as in `stoker.Batch`: a tensor, or a tuple of them if the transform gives
                                       several; ``images.permute(0, 3, 1, 2)`` is a channels-last view of NHWC. PyTorch
-                                      computes little with the uint16 of mode I;16: ask for floats, or convert it
+                                      supports little for uint16, as in mode I;16: ask for floats, or convert it
     labels    int64 (B,)              as stored in the records; -1 where there is none
     indices   int64 (B,)              index of each sample in its split
     valid     bool (B,)               false for samples that are repeated to fill the last batch of an epoch
     seeds     int64 (B,)              for random choices of your own: the 64 bits of the batch's uint64
-    boxes     as the batch has them   with tensors in the place of arrays; None without
-    fields    dict                    as the batch has them, with tensors in the place of arrays; empty without
+    boxes     as in `stoker.Batch`    with tensors in place of arrays; None without
+    fields    dict                    as in `stoker.Batch`, with tensors in place of arrays; empty without
     position  Position                where the loader is right after this batch; see `DataLoader.state_dict`
     origin    BatchOrigin             how a notebook shows it
     ========  ======================  ============================================================================
@@ -150,9 +150,9 @@ class TorchBatch(Generic[ImagesT_co]):
         """Return the batch with its tensors on a device.
 
         Args:
-            device: Where to.
-            non_blocking: Whether the copy may still run when this returns. Default: where a tensor is pinned, which
-                is always safe.
+            device: The target device.
+            non_blocking: Whether the copy may still run when this returns. Default: if a tensor is pinned, which is
+                always safe.
         """
 
         def move(tensor: Tensor) -> Tensor:
@@ -188,12 +188,12 @@ def _for_numpy(tensor: Tensor) -> Tensor:
 
 
 def _tensor(array: np.ndarray[Any, Any]) -> Tensor:
-    # PyTorch can do little with uint64; the bits stay.
+    # PyTorch supports little for uint64. The bits stay the same.
     return torch.from_numpy(array.view(np.int64) if array.dtype == np.uint64 else array)
 
 
 def _mapped(value: Any, kind: type, change: Callable[[Any], Any]) -> Any:
-    """Return a value with all of one kind in it changed: itself, or in tuples, dicts and dataclasses."""
+    """Return a value in which all objects of a type are changed: itself, or those in tuples, dicts and dataclasses."""
     if isinstance(value, kind):
         return change(value)
     if type(value) is tuple:
@@ -209,11 +209,10 @@ def _mapped(value: Any, kind: type, change: Callable[[Any], Any]) -> Any:
 class DataLoader(Generic[TransformT_co]):
     """`stoker.Loader` for PyTorch: the same batches, as tensors.
 
-    There are no worker processes: decoding runs on native threads. It is not a ``torch.utils.data.DataLoader``, which
-    keeps trainers from splitting it among ranks a second time: it takes its own share already. Where it is made before
-    the ranks are known, its first iteration says so; one that was pickled into a process that a trainer has spawned
-    takes the rank which that process has when it is first used. The settings are those of `stoker.Loader`, which
-    explains them.
+    There are no worker processes: decoding runs on native threads. It is not a ``torch.utils.data.DataLoader``, so that
+    trainers do not split it among ranks: it already takes only the share of its rank. If it was made before the ranks
+    were known, its first iteration raises; but if a trainer pickled it into a process that it has spawned, it takes the
+    rank of that process at its first use. The settings are those of `stoker.Loader`, which explains them.
 
     Args:
         dataset: What to read; see `stoker.open` and `stoker.mix`.
@@ -240,25 +239,25 @@ class DataLoader(Generic[TransformT_co]):
         read_ahead: How much of a dataset in a bucket or in HDFS is fetched ahead.
         on_bad: What happens when a sample cannot be loaded.
         max_bad: Number of bad samples that an epoch may replace on this rank.
-        pin_memory: Whether batches are copied to page-locked memory, for fast transfers to a GPU. Default: if CUDA
-            is there. The copy is made by the consumer's thread when it takes a batch.
-        unknown: Nothing; settings of PyTorch's loader that have no meaning here are refused with the one to use.
+        pin_memory: Whether batches are copied to page-locked memory, for fast transfers to a GPU. Default: if there is
+            CUDA. The consumer's thread makes the copy when it takes a batch.
+        unknown: Not a setting: those of PyTorch's loader without a meaning here are refused with the one to use.
 
     Attributes:
         loader: The `stoker.Loader` behind it.
 
     Raises:
-        ConfigError: A setting is out of range, or what the launcher says of the ranks makes no sense. While iterating:
-            ``torch.distributed`` was initialised only afterwards, and says otherwise.
+        ConfigError: A setting is out of range, or the launcher's variables for ranks make no sense. While iterating:
+            ``torch.distributed`` was initialised after this loader was made, and has other ranks.
         TypeError: A setting does not exist.
 
     Warns:
-        RankWarning: Two sources disagree about the ranks, or others may read the same samples.
+        RankWarning: Two sources disagree about the ranks, or other processes may read the same samples.
         UserWarning: ``pin_memory=True``, and there is no CUDA.
     """
 
-    _is_accelerate_prepared = True  # what Accelerate leaves as it is
-    prefetch_factor = None  # of worker processes, which wrappers ask for
+    _is_accelerate_prepared = True  # Accelerate then leaves the loader as it is
+    prefetch_factor = None  # wrappers read it; there are no worker processes
 
     @needs_transform
     def __init__(
@@ -301,8 +300,8 @@ class DataLoader(Generic[TransformT_co]):
         self._discovered = settings.rank is None
         self._loaded = False  # whether the next batch is the first after a loaded state
         self._unpickled = False  # whether it came from another process and was not used yet
-        self._asked = 0  # number of the batch that a stock loader asked for last
-        self._answers: Iterator[tuple[int, TorchBatch[Any]]] | None = None  # what it is given, from the first one on
+        self._asked = 0  # number of the batch that a stock loader requested last
+        self._answers: Iterator[tuple[int, TorchBatch[Any]]] | None = None  # batches for it, with their numbers
         self.loader = loader_of(dataset, settings)
 
     @property
@@ -317,23 +316,23 @@ class DataLoader(Generic[TransformT_co]):
 
     @property
     def sampler(self) -> _Epochs:
-        """The sampler whose epoch a trainer sets; made again each time."""
+        """The sampler whose epoch a trainer sets; a new object each time."""
         settings = self.loader.settings
         return _Epochs(self) if settings.shuffle or settings.sampling else _SequentialEpochs(self)
 
     @property
     def batch_sampler(self) -> _BatchNumbers:
-        """The batch numbers for wrappers that skip the first ones of an epoch; refuses those that split batches."""
+        """Numbers of batches, for wrappers that skip the first ones of an epoch; refuses wrappers that split them."""
         return _BatchNumbers(self)
 
     @property
     def collate_fn(self) -> Callable[[object], TorchBatch[Any]]:
-        """The function that gives such a wrapper the batches that it did not skip."""
+        """The function that gives a wrapper of `batch_sampler` the batches that it did not skip."""
         return self._answer
 
     @property
     def worker_init_fn(self) -> Never:
-        """Missing, so that Ray's ``prepare_data_loader`` fails instead of splitting the batches."""
+        """Raises, so that Ray's ``prepare_data_loader`` fails instead of splitting the batches."""
         message = "stoker.torch.DataLoader has no worker processes, and takes its rank's share already"
         raise AttributeError(f"{message}; iterate it as it is, without ray.train.torch.prepare_data_loader()")
 
@@ -361,8 +360,8 @@ class DataLoader(Generic[TransformT_co]):
         return self._epoch()
 
     def _epoch(self) -> Iterator[TorchBatch[Any]]:
-        # Trainers ask for iterators that they never use, and go to an epoch after they have asked for one: all is left
-        # to the first batch.
+        # Trainers make iterators that they never use, and set an epoch after they have made one: so everything waits
+        # for the first batch.
         batches = iter(self.loader)
         self._loaded = self._unpickled = False
         progress = _Progress(self.loader)
@@ -373,7 +372,7 @@ class DataLoader(Generic[TransformT_co]):
                 yield converted.pin_memory() if self._pin else converted
 
     def _answer(self, _: object) -> TorchBatch[Any]:
-        """Return the batch of the number that was asked for; those before the first one asked for are skipped."""
+        """Return the batch with the requested number; batches before the first requested one are skipped."""
         if self._answers is None:
             self._skip(self._asked)
             self._answers = enumerate(self, self._asked)
@@ -384,7 +383,7 @@ class DataLoader(Generic[TransformT_co]):
 
     def _skip(self, batches: int) -> None:
         consumed = batches * self.loader.topology.global_batch
-        iter(self.loader)  # goes to the next epoch, where this one has begun
+        iter(self.loader)  # goes to the next epoch, if this one has begun
         state = self.loader.state_dict()
         if state["consumed"] not in (0, consumed):
             message = f"{batches} batches are to be skipped, which are {consumed} samples of epoch {state['epoch']}"
@@ -393,7 +392,7 @@ class DataLoader(Generic[TransformT_co]):
         self.loader.load_state_dict(self.loader.state_dict(Position(state["epoch"], consumed)))
 
     def _take_rank(self) -> None:
-        """Take the rank that this process has now, where a trainer brought the loader here before the ranks met."""
+        """Take the rank that this process has now, if a trainer pickled the loader here before the ranks were known."""
         distributed = torch.distributed
         if self._unpickled and self._discovered and distributed.is_available() and distributed.is_initialized():
             self._unpickled = False
@@ -404,9 +403,9 @@ class DataLoader(Generic[TransformT_co]):
         self.__dict__.update(saved, _unpickled=True)
 
     def set_epoch(self, epoch: int) -> None:
-        """Go to the start of an epoch; the next iteration yields it. A loaded state that is in this epoch stays.
+        """Go to the start of an epoch, which the next iteration yields. A loaded state in this epoch stays.
 
-        Trainers call it before each epoch, the one that they go on with as well.
+        Trainers call it before each epoch, even before the one that they resume.
 
         Warns:
             UserWarning: A state was loaded, is in another epoch and was not used.
@@ -421,10 +420,10 @@ class DataLoader(Generic[TransformT_co]):
         self.loader.set_epoch(epoch)
 
     def state_dict(self, position: Position | None = None) -> dict[str, Any]:
-        """Return where this loader is; see `stoker.Loader.state_dict`.
+        """Return the state of this loader; see `stoker.Loader.state_dict`.
 
         Args:
-            position: That of the last batch that was used (`TorchBatch.position`), where something between takes
+            position: Position of the last batch that was used (`TorchBatch.position`), if something in between takes
                 batches ahead of their use.
         """
         return self.loader.state_dict(position)
@@ -446,10 +445,10 @@ class DataLoader(Generic[TransformT_co]):
 
 
 class _Epochs:
-    """A sampler for trainers that set its epoch, as Lightning does before each.
+    """A sampler for trainers that set its epoch, as Lightning does before each epoch.
 
-    A loaded state counts for more: what is left of its epoch comes first, also where the trainer takes that epoch for
-    over because its limit of steps has cut it short.
+    A loaded state has priority: the rest of its epoch comes first, even if the trainer considers that epoch over
+    because its limit of steps has cut it short.
     """
 
     def __init__(self, loader: DataLoader[Any]) -> None:
@@ -461,7 +460,7 @@ class _Epochs:
 
 
 class _SequentialEpochs(_Epochs, SequentialSampler):
-    """The same for a loader that does not shuffle: trainers that want to look at the same images again ask for it."""
+    """The same for a loader that does not shuffle; trainers check for it before they use the same images again."""
 
     def __init__(self, loader: DataLoader[Any]) -> None:
         _Epochs.__init__(self, loader)
@@ -475,10 +474,10 @@ _NOT_TO_SPLIT = (
 
 
 class _BatchNumbers:
-    """The batches of an epoch by number, in the place of a batch sampler.
+    """The batches of an epoch by number, in place of a batch sampler.
 
-    `accelerate.skip_first_batches`, and with it the Trainer of transformers, builds a stock loader of it and of the
-    loader's `DataLoader.collate_fn`. The lists of samples are empty: the batch comes from there.
+    `accelerate.skip_first_batches`, and with it the Trainer of transformers, builds a stock loader of this and of the
+    loader's `DataLoader.collate_fn`. The lists of samples are empty: `collate_fn` returns the batch.
     """
 
     def __init__(self, loader: DataLoader[Any]) -> None:
@@ -509,7 +508,7 @@ class _Progress:
     def __init__(self, loader: Loader) -> None:
         feed, consumed = loader.feed, loader.state_dict()["consumed"]
         self.steps = feed.steps_after(consumed)  # batches of this epoch that are still to come
-        # Samples of all ranks in the last of them that are no repeats, from the first rank on; 0: no repeats.
+        # Samples of the last batch, over all ranks, that are not repeats; 0: there are no repeats.
         self.remainder = unrepeated(feed.samples.length, consumed, feed.topology)
 
     @property
@@ -537,15 +536,16 @@ class MapDataset(TorchDataset[tuple[Any, ...]]):
     """A dataset for ``torch.utils.data.DataLoader`` and for samplers of your own: pairs of image and label.
 
     With ``fields`` an item is the image, the label and a dict of the fields: text, bytes and JSON as they are, numbers
-    as tensors, masks and extra images as tensors with the geometry of the image. ``default_collate`` makes of them what
-    `TorchBatch` has, but for arrays and labels whose number differs: these need ``pad_to``, or a collate of your own.
+    as tensors, masks and extra images as tensors with the geometry of the image. ``default_collate`` turns them into
+    what `TorchBatch` has, except for arrays and labels whose number differs: these need ``pad_to``, or a collate of
+    your own.
 
     An image is a tensor, or with `stoker.MultiCrop` a tuple of them, one for each transform. Functions of your own get
     it as a Pillow image (a tuple of them), as the ``transform`` of torchvision's datasets does. Pixels are those of
-    `stoker.torch.DataLoader` with the same seed, in the same epoch. A whole batch of numbers, as the stock loader asks
-    for it, is decoded at once, by native threads; so ``num_workers=0`` is already parallel. In worker processes, forked
-    or spawned, it decodes with one thread, unless ``threads`` says otherwise. Not safe from
-    several threads of one process.
+    `stoker.torch.DataLoader` with the same seed, in the same epoch. The indices of a whole batch, which the stock
+    loader requests together, are decoded at once by native threads, so ``num_workers=0`` is already parallel. In worker
+    processes, forked or spawned, it decodes with one thread, unless ``threads`` says otherwise. Not safe from several
+    threads of one process.
 
     Args:
         dataset: What to read; see `stoker.open`.
@@ -553,14 +553,14 @@ class MapDataset(TorchDataset[tuple[Any, ...]]):
             with one of Stoker's and goes on with functions, each of which gets what the one before returned. A function
             that comes first gets the whole image, decoded by the thread that asks for it. With `stoker.ObjectCrops`
             samples are annotated objects, not images.
-        seed: Of the random choices of Stoker's transform, 0 to 2**64 - 1.
-        output: Type, layout and scale of the pixels; left out: uint8, NHWC. Not with functions of your own.
-        fields: Names of the fields of the dataset that items have, or a mapping from names to `stoker.fields`. Where a
+        seed: Seed of the random choices of Stoker's transform, 0 to 2**64 - 1.
+        output: Type, layout and scale of the pixels. Default: uint8, NHWC. Not with functions of your own.
+        fields: Names of the fields of the dataset that items have, or a mapping from names to `stoker.fields`. If a
             function of your own comes first, masks and extra images are as large as they are stored.
-        threads: Decoding threads; left out: as many as `stoker.Loader` starts, in a worker process one.
+        threads: Number of decoding threads. Default: as many as `stoker.Loader` starts; one in a worker process.
         check: Whether the checksum of every record is verified.
-        max_pixels: Images that declare more are refused before anything is allocated for them.
-        unknown: Nothing; settings of PyTorch's loader are refused with what to use instead.
+        max_pixels: Images that declare more pixels are refused before anything is allocated for them.
+        unknown: Not a setting: those of PyTorch's loader are refused with what to use instead.
 
     Attributes:
         dataset: What is read.
@@ -619,7 +619,7 @@ class MapDataset(TorchDataset[tuple[Any, ...]]):
         if isinstance(self._first, ObjectCrops):
             self.classes = [known.name for known in box_classes(dataset.schema, dataset.classes)]
             self._size = int(np.maximum(dataset.object_counts, 1).sum())
-        # In shared memory, so that workers that outlive an epoch hear of the next one.
+        # In shared memory, so that workers that outlive an epoch see the next one.
         self._epoch = cast("Any", torch.zeros((), dtype=torch.int64)).share_memory_()
         self._engine: SampleEngine | None = None
         self._most = 0  # samples that the engine takes at once
@@ -629,7 +629,7 @@ class MapDataset(TorchDataset[tuple[Any, ...]]):
         return self._size
 
     def __getitem__(self, index: int) -> tuple[Any, ...]:
-        """Return one image, as the transform shows it in this epoch, its label, and its fields if some are asked for.
+        """Return one image, as the transform shows it in this epoch, its label, and its fields if ``fields`` has some.
 
         Raises:
             IndexError: There is no such sample.
@@ -637,7 +637,7 @@ class MapDataset(TorchDataset[tuple[Any, ...]]):
         return self.__getitems__([index])[0]
 
     def __getitems__(self, indices: Sequence[int]) -> list[tuple[Any, ...]]:
-        """Return several at once; the stock loader calls this. The images share one block of memory.
+        """Return several samples at once; the stock loader calls this. The images share one block of memory.
 
         Raises:
             IndexError: There is no such sample.
@@ -682,7 +682,7 @@ class MapDataset(TorchDataset[tuple[Any, ...]]):
         return image
 
     def set_epoch(self, epoch: int) -> None:
-        """Go to an epoch: random transforms show something else in each. Worker processes that run already follow."""
+        """Go to an epoch, in which random transforms make other choices. Running worker processes follow."""
         self._epoch.fill_(check_range("epoch", epoch, 0, 2**63 - 1))
 
     def close(self) -> None:

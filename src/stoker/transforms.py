@@ -1,11 +1,11 @@
-"""What the model sees of an image: which crop, resized to what, in which colours; and in which form, as `Output` says.
+"""Transforms: which crop of an image the model sees, resized to what and in which colours; and its form, `Output`.
 
 Every transform gives the pixels that Pillow gives for the whole image decoded, cropped, then resized; the filter's
 antialiasing is Pillow's. Sizes are pixels; a single number is both height and width.
 
-An operation is declared here, as a class whose fields are its settings, and carried out by the file of its name in
-``src/native/core/operations``. The core gets all settings by their names, so bindings know none of them. What draws at
-random has a number in ``RandomOp`` (``philox.h``). The slow twins are in ``tests/reference/transform.py`` and
+An operation is declared here, as a class whose fields are its settings, and implemented in the file of its name in
+``src/native/core/operations``. The core gets all settings by name, so bindings know none of them. An operation that
+draws at random has a number in ``RandomOp`` (``philox.h``). Slow references are in ``tests/reference/transform.py`` and
 ``colors.py``.
 """
 
@@ -36,7 +36,7 @@ MAX_SIDE = 1 << 16
 
 
 def short_text(settings: DataclassInstance) -> str:
-    """Return an object of settings as it would be typed: without those that have their default values."""
+    """Return an object of settings as a person would type it, without default values."""
     parts = []
     for position, setting in enumerate(fields(settings)):
         value = getattr(settings, setting.name)
@@ -127,12 +127,12 @@ Shifts = Annotated[
 class Operation(Settings):
     """An operation on pixels: a frozen dataclass, whose fields are its settings; the core has one of the same name."""
 
-    modes: ClassVar[tuple[Mode, ...]] = ("RGB", "L", "RGBA", "I;16")  # in which it has a meaning
+    modes: ClassVar[tuple[Mode, ...]] = ("RGB", "L", "RGBA", "I;16")  # modes that it supports
 
     __repr__ = short_text
 
     def operations(self) -> dict[str, Operation]:
-        """Return the operations among the settings, which follow on the result."""
+        """Return the operations among the settings, which are applied to the result."""
         return {name: value for name, value in self.values().items() if isinstance(value, Operation)}
 
     def native_settings(self) -> tuple[str, dict[str, str | list[float]]]:
@@ -151,7 +151,7 @@ class ColorJitter(Operation):
     """Brightness, contrast, saturation and hue, each changed by a random factor, in a random order.
 
     The distribution is that of torchvision's class of that name, and the pixels are those that it gives for PIL images
-    with the same factors. It comes after crop, resize and flip.
+    with the same factors. It is applied after crop, resize and flip.
 
     Attributes:
         brightness: A number ``b`` for factors from ``max(0, 1 - b)`` to ``1 + b``, or the two bounds. 0: no change.
@@ -175,7 +175,7 @@ ColorChange = Annotated[ColorJitter | None, Instance("a stoker.ColorJitter, or N
 
 
 class GeometryOperation(Operation):
-    """An operation that decides which pixels of an image are shown, and where; others follow on its result."""
+    """An operation that decides which pixels of an image are shown, and where; others are applied to its result."""
 
     def native(self) -> _native.TransformSpec:
         """Return the core's form of this transform."""
@@ -275,7 +275,7 @@ class Resize(_Stretched, ImageTransform):
 class TopLeft(_AsStored, ImageTransform):
     """The top left corner of the image, as it is stored: nothing is resampled.
 
-    An image that is smaller than ``size`` is an `stoker.errors.ImageError` that says both sizes.
+    An image that is smaller than ``size`` raises an `stoker.errors.ImageError` that says both sizes.
 
     Attributes:
         size: Height and width of the result.
@@ -291,8 +291,8 @@ class TopLeft(_AsStored, ImageTransform):
 class RawTensor(_AsStored, ImageTransform):
     """The whole image, as it is stored: for records that all have one size.
 
-    An image of another size is an `stoker.errors.ImageError` that says both sizes. Of records that hold pixels, these
-    are copied and nothing else is done.
+    An image of another size raises an `stoker.errors.ImageError` that says both sizes. Pixels that are stored as such
+    are copied, and nothing else is done.
 
     Attributes:
         size: Height and width of the result, and of every image.
@@ -306,9 +306,9 @@ class RawTensor(_AsStored, ImageTransform):
 
 @dataclass(frozen=True, slots=True, init=False)
 class MultiCrop:
-    """Several transforms of every image, which is read and decoded once: multi-crop, or a pair to contrast.
+    """Several transforms of every image, which is read and decoded once: multi-crop, or pairs for contrastive learning.
 
-    ``batch.images`` is then a tuple of arrays, one for each transform, and ``batch.boxes`` one of boxes. Each
+    ``batch.images`` is then a tuple of arrays, one for each transform, and ``batch.boxes`` a tuple of boxes. Each
     transform has random choices of its own; those of the first are what they would be without the others.
 
     Attributes:
@@ -349,10 +349,10 @@ def native_transforms(transform: ImageTransform | ObjectCrops | MultiCrop) -> li
 class ObjectCrops(_Stretched):
     """Every annotated object, cut out and resized; its aspect ratio is not kept.
 
-    A loader with this transform has one sample for each object, and one for each image without any, of which it shows
-    all. Its label is that of the box, as in a build with ``crop_objects=True``; without a box or a label of it that of
-    the image, or -1 where boxes have classes of their own. The cut is the smallest rectangle of whole pixels around the
-    box, clipped to the image: left and top edges are rounded down, right and bottom edges up.
+    A loader with this transform has one sample for each object, and one for each image without objects, which shows all
+    of it. The label of a sample is that of its box, as in a build with ``crop_objects=True``; without a box, or a label
+    of the box, it is that of the image, or -1 if boxes have classes of their own. The cut is the smallest rectangle of
+    whole pixels around the box, clipped to the image: left and top edges are rounded down, right and bottom edges up.
 
     Attributes:
         size: Height and width of the result.
@@ -370,7 +370,7 @@ Transform = ImageTransform | ObjectCrops | MultiCrop
 
 
 def check_operations(transform: Transform, mode: Mode) -> None:
-    """Refuse operations that have no meaning in a mode."""
+    """Refuse operations that do not support a mode."""
     for part in transform.transforms if isinstance(transform, MultiCrop) else (transform,):
         for name, operation in part.operations().items():
             if mode not in operation.modes:
@@ -389,7 +389,7 @@ _LAYOUTS: dict[str, PixelLayout] = {
     **dict.fromkeys(("NHWC", "HWC", "CHANNELS_LAST"), "NHWC"),
     **dict.fromkeys(("NCHW", "CHW", "CHANNELS_FIRST"), "NCHW"),
 }
-"""What the layouts are called, in capital letters."""
+"""Names of the layouts, in capital letters."""
 
 _CHANNELS: dict[Mode, tuple[int, str]] = {
     "RGB": (3, "three numbers, of red, green and blue"),
@@ -455,14 +455,14 @@ class Output:
             raise ConfigError(f"mean is {self.mean!r}, but pixels are 0 to 1; divide mean and std by 255")
 
     def for_mode(self, mode: Mode) -> Output:
-        """Return the same with the type that is left out, as a loader of a dataset in a mode makes it.
+        """Return the same with a type if that was omitted, as a loader of a dataset in this mode uses it.
 
         Args:
-            mode: That of the dataset.
+            mode: Mode of the dataset.
 
         Raises:
-            ConfigError: The type does not hold the pixels of this mode, or ``mean`` or ``std`` are not as many numbers
-                as it has channels.
+            ConfigError: The type does not hold the pixels of this mode, or ``mean`` or ``std`` does not have a number
+                for each of its channels.
         """
         integers: PixelType = "uint16" if mode == "I;16" else "uint8"
         if self.dtype in ("uint8", "uint16") and self.dtype != integers:

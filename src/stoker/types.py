@@ -23,7 +23,7 @@ ArrowColumn = tuple[Any, dict[str, Any]]
 """A type of Arrow, and the feature that the library ``datasets`` reads it as."""
 
 Compression = Literal["none", "gzip", "zlib"]
-"""What is done to the bytes of a whole shard."""
+"""Compression of a whole shard."""
 
 ImageEncoding = Literal["file", "raw"]
 StoredFormat = Literal["jpeg", "png", "webp", "raw"]
@@ -36,7 +36,7 @@ Mode = Literal["RGB", "L", "RGBA", "I;16"]
 """Channels and depth of decoded images, in Pillow's words: colour, grey, colour with alpha, and grey of 16 bits."""
 
 Exif = Literal["keep", "apply"]
-"""Whether images stay as they are stored, or are turned upright as their metadata say, with what belongs to them."""
+"""Whether images stay as stored, or are turned upright as their metadata say, with their boxes and masks."""
 
 Filter = Literal["nearest", "box", "bilinear", "bicubic", "lanczos"]
 """A resampling filter, as Pillow has it."""
@@ -50,7 +50,7 @@ class FeatureSpec:
     """What every record has under one key."""
 
     kind: FeatureKind  # type of the values
-    length: int | None  # how many there are; None when it differs from record to record, down to none
+    length: int | None  # number of values; None if it differs from record to record, and may be 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,19 +58,19 @@ class EncodedImage:
     """An image or a mask as a record holds it."""
 
     encoded: bytes  # the bytes of its file
-    format: StoredFormat  # what they are
-    height: int  # its rows of pixels
-    width: int  # its columns of pixels
+    format: StoredFormat  # of the file
+    height: int  # rows of pixels
+    width: int  # columns of pixels
 
 
 class Pixels(Protocol):
     """The image of a record, to which the images and masks beside it must fit."""
 
     def image(self, name: str, value: Any) -> EncodedImage:
-        """Return another image, the value of a field, as it is stored; `SourceError` if it is none."""
+        """Return another image, the value of a field, as it is stored; `SourceError` if it is not an image."""
 
     def mask(self, name: str, value: Any, bits: int) -> EncodedImage:
-        """Return a mask, the value of a field, as it is stored; `SourceError` if it is none."""
+        """Return a mask, the value of a field, as it is stored; `SourceError` if it is not a mask."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +81,15 @@ class BatchForm:
     # ``image`` are pixels
     kind: str
     dtype: str = "uint8"  # of numbers and of the pixels of a mask
-    shape: tuple[int, ...] = ()  # of the numbers of one sample; of ragged and padded ones, of each of its values
-    pad_to: int = 0  # values of each sample where they are padded
+    shape: tuple[int, ...] = ()  # of the numbers of one sample; for ragged and padded ones, of each of its values
+    pad_to: int = 0  # values of each sample, if they are padded
     fill: int = 0  # what they are padded with
     stored: FeatureKind = "bytes"  # values are a list of this kind in the record
-    group: int = 1  # so many of those are one sample of dense values, or one value of others
+    group: int = 1  # stored values that make one sample of dense values, or one value of others
 
     @property
     def fixed(self) -> bool:
-        """Whether every record has as many values."""
+        """Whether every record has the same number of values."""
         return self.kind == "dense"
 
     @property
@@ -104,13 +104,13 @@ class BatchForm:
 
 
 class Field(ABC):
-    """What every record has under one name; `stoker.fields` has the kinds. Immutable."""
+    """A named value that every record has; `stoker.fields` has the kinds. Immutable."""
 
     __slots__ = ()
 
     kind: ClassVar[str]  # name of the kind in manifests
     is_image: ClassVar[bool] = False  # whether a value is a file with as many pixels as the image of its record
-    missing: ClassVar[Any] = None  # what stands for a value that is null; None where that is an error
+    missing: ClassVar[Any] = None  # value that stands for null; None if null is an error
     missing_shown: ClassVar[str] = ""  # the same in words
 
     @property
@@ -120,7 +120,7 @@ class Field(ABC):
 
     @property
     def class_names(self) -> Sequence[str] | None:
-        """Names of the classes whose ids its values are; None where they are no ids, or have no names."""
+        """Names of the classes, if its values are ids of classes with names; otherwise None."""
         return None
 
     def to_json(self) -> dict[str, Any]:
@@ -137,46 +137,46 @@ class Field(ABC):
         """Return the features that every record has for a field of this name, by their keys."""
 
     def from_cell(self, text: str) -> Any:
-        """Return the value that the text of a cell stands for, None for nothing; ``ValueError`` if it is none."""
+        """Return the value that the text of a cell stands for, None for an empty cell; ``ValueError`` if not valid."""
         return text
 
     @abstractmethod
     def encode(self, name: str, value: Any, image: Pixels | None = None) -> Features:
-        """Return the features, below the name of the field, that store a value as a source gives it.
+        """Return the features, under the name of the field, that store a value from a source.
 
-        The image of the record is of use only where `is_image` is True.
+        The image of the record is needed only if `is_image` is True.
 
         Raises:
-            SourceError: It is not a value of this field; the message names the field and the value.
+            SourceError: The value does not fit this field; the message names the field and the value.
         """
 
     @abstractmethod
     def decode(self, name: str, features: Features) -> Any:
-        """Return the value that a record holds, given all of its features; of an image or a mask the file.
+        """Return the value that a record holds, given all of its features; for an image or a mask, its file.
 
         Raises:
-            ExampleError: It holds none, or one that this field cannot have.
+            ExampleError: The record holds no value, or one that this field cannot have.
         """
 
     @abstractmethod
     def show(self, value: Any) -> str:
-        """Return a value that `decode` has returned for a person, in one line."""
+        """Return a value that `decode` has returned as one line for people."""
 
     @abstractmethod
     def arrow(self, pa: ModuleType) -> ArrowColumn:
         """Return the column of an export to Parquet; ``pa`` is the library ``pyarrow``."""
 
     def to_arrow(self, value: Any) -> Any:
-        """Return a value as the column that `arrow` describes has it; of an image or a mask the file is given."""
+        """Return a value in the form of the column `arrow`; for an image or a mask, ``value`` is its file."""
         return self.to_plain(value)
 
     def to_plain(self, value: Any) -> Any:
-        """Return a value as JSON has it."""
+        """Return a value as JSON."""
         return value
 
     @abstractmethod
     def form(self) -> BatchForm:
-        """Return the form of the field in batches; `ConfigError` where they hold it elsewhere."""
+        """Return the form of the field in batches; `ConfigError` if batches do not hold it as a field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,11 +245,11 @@ class Progress(Protocol):
     """Receives the progress of a long job. Called from one thread, as often as the job likes."""
 
     def __call__(self, *, done: int, total: int, size_bytes: int, rejects: int) -> None:
-        """Report.
+        """Report progress.
 
         Args:
             done: Items finished so far, the rejected ones included.
-            total: Items there are; 0 while that is not known.
+            total: Number of all items; 0 while it is not known.
             size_bytes: Bytes processed so far.
             rejects: Items rejected so far.
         """

@@ -66,6 +66,6 @@ def test_grey_of_16_bits(mode: str) -> None:
 def test_one_colour_takes_hardly_any_bytes(
     kind: str, side: tuple[int, int], settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(image_formats, "_BELIEVED", 2**20)  # an eighth, so that an image of 1.7 MB is a large one
+    monkeypatch.setattr(image_formats, "_MIN_LIMIT_BYTES", 2**20)  # so that an image of 1.7 MB is a large one
     data = pictures.encode(Image.new("1" if kind == "TIFF" else "RGB", side), format=kind, **settings)
     assert check(data, Recipe()).source == kind.lower()

@@ -5,7 +5,7 @@ field     value in a record to build from                value in a sample
 ========  =============================================  ==========================================
 Text      ``str``                                        ``str``
 Bytes     ``bytes``                                      ``bytes``
-Json      what JSON can say, but ``None``                the same, tuples as lists
+Json      any value of JSON except ``None``              the same, tuples as lists
 Int       a whole number of 64 bits, or ``bool``         ``int``
 Float     a number that float32 can hold                 ``float``, rounded to float32
 Label     an id from 0, or the name of a class;          ``int``
@@ -14,14 +14,14 @@ Labels    any number of ids or names                     int64 array (N,)
 Array     numbers of the shape and kind                  array of the dtype and shape
 Mask      ids of classes, as many as the image has       uint8 or uint16 array (H, W)
           pixels: an array, a PIL image, a file
-Image     an image as large as the first: an array, a    array (H, W, C), as ``Sample.decode`` has it
+Image     an image as large as the first: an array, a    array (H, W, C), as from ``Sample.decode``
           PIL image, a file
 Boxes     a list of boxes; see below                     ``Sample.boxes``
 ========  =============================================  ==========================================
 
-A file is its bytes, its path or its URL. The first `Image` of a record (or that called ``image``), its first `Label`
-(or that called ``label``) and its boxes are what every record has; docs/reference/format.md says how they and the
-others are stored. No value may be missing or ``None``.
+A file is its bytes, its path or its URL. The field ``image``, or else the first `Image`, is the image of a record; the
+field ``label``, or else the first `Label`, is its class. docs/reference/format.md says how these, the boxes and extra
+fields are stored. No value may be missing or ``None``.
 """
 
 from stoker.fields.base import Padded, Ragged, ValueField, box_column, class_column, read_feature

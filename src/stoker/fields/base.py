@@ -1,4 +1,4 @@
-"""What kinds of fields have in common: values as one feature, in batches and in columns, and how one is refused."""
+"""What the kinds of fields share: values as one feature, in batches and in columns, and errors about values."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _BITS_SHOWN = 128
 _MAX_PADDING = 1 << 16
 
 
-class WrongError(Exception):
-    """A value is none of its field; the message is what it must be."""
+class BadValueError(Exception):
+    """A value does not fit its field; the message says what it must be."""
 
 
 class ValueField(Field):
-    """A field whose values stand under its name, as one feature."""
+    """A field whose values are stored under its name, as one feature."""
 
     __slots__ = ()
 
@@ -50,11 +50,11 @@ class ValueField(Field):
 
     @abstractmethod
     def _values(self, value: Any) -> Values:
-        """Return the values of the feature for a value of the field; `WrongError` if the field cannot hold it."""
+        """Return the values of the feature for a value of the field; `BadValueError` if the field cannot hold it."""
 
     @abstractmethod
     def _value(self, values: Any) -> Any:
-        """Return the value for a feature of the right kind and length; ``ValueError`` if there is none."""
+        """Return the value of a feature of the right kind and length; ``ValueError`` if the field cannot have it."""
 
     def features(self, name: str) -> dict[str, FeatureSpec]:
         return {name: self.spec}
@@ -62,7 +62,7 @@ class ValueField(Field):
     def encode(self, name: str, value: Any, image: Pixels | None = None) -> Features:  # noqa: ARG002 - no pixels
         try:
             values = self._values(value)
-        except WrongError as error:
+        except BadValueError as error:
             raise refusal(name, value, str(error)) from None
         return {name: (self.spec.kind, values)}
 
@@ -88,7 +88,7 @@ class ValueField(Field):
 
 
 def shortened(text: str) -> str:
-    """Return as much of a text as one line shows a person."""
+    """Return a text shortened to one line for people."""
     text = printable(text)
     return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 3] + "..."
 
@@ -126,20 +126,20 @@ def read_feature(key: str, spec: FeatureSpec, features: Features) -> Values:
 
 
 def is_whole(value: object) -> bool:
-    """Return whether a value is a whole number, and no truth value."""
+    """Return whether a value is a whole number, and not a bool."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
-# Values of which samples have different numbers.
+# Values whose number differs between samples.
 
 
 @dataclass(frozen=True, slots=True)
 class Ragged:
-    """Values of which samples have different numbers, end to end.
+    """Values whose number differs between samples, end to end.
 
     Attributes:
-        values: (T, ...): T is the number of all samples together.
-        offsets: int64 (B + 1,): those of sample ``i`` are ``values[offsets[i] : offsets[i + 1]]``.
+        values: (T, ...), where T is the number of values of all samples together.
+        offsets: int64 (B + 1,); the values of sample ``i`` are ``values[offsets[i] : offsets[i + 1]]``.
     """
 
     values: NDArray[Any]
@@ -148,11 +148,11 @@ class Ragged:
 
 @dataclass(frozen=True, slots=True)
 class Padded:
-    """Values of which samples have different numbers, as one array.
+    """Values whose number differs between samples, padded to one array.
 
     Attributes:
-        values: (B, M, ...): filled up with -1 for `Labels`, with 0 for an `Array`.
-        counts: int64 (B,): how many each sample has; above M, the last ones are left out.
+        values: (B, M, ...), padded with -1 for `Labels`, with 0 for an `Array`.
+        counts: int64 (B,), the number of values of each sample; above M, the last ones are left out.
     """
 
     values: NDArray[Any]
@@ -166,15 +166,15 @@ def check_padding(pad_to: int | None) -> None:
 
 
 def varying(form: BatchForm, pad_to: int | None) -> BatchForm:
-    """Return a form for samples that have different numbers of values."""
+    """Return a form for samples whose numbers of values differ."""
     return replace(form, kind="ragged") if pad_to is None else replace(form, kind="padded", pad_to=pad_to)
 
 
-# Columns of an export to Parquet: their type for Arrow, and what the library ``datasets`` must know of them.
+# Columns of an export to Parquet: their type for Arrow, and their description for the library ``datasets``.
 
 
 def value_column(pa: ModuleType, dtype: str) -> ArrowColumn:
-    """Return a column of plain values of a type that both call the same."""
+    """Return a column of plain values of a type that Arrow and ``datasets`` call the same."""
     return pa.type_for_alias(dtype), {"dtype": dtype, "_type": "Value"}
 
 
@@ -185,7 +185,7 @@ def class_column(pa: ModuleType, names: Sequence[str] | None) -> ArrowColumn:
 
 
 def list_column(pa: ModuleType, column: ArrowColumn, length: int | None = None) -> ArrowColumn:
-    """Return a column of lists of what another holds; ``length`` is -1 where it is said to differ."""
+    """Return a column of lists of the values of another column; ``length`` -1 says that their lengths differ."""
     kind, feature = column
     length_entry = {} if length is None else {"length": length}
     return pa.list_(kind, -1 if length is None else length), {"feature": feature, "_type": "List", **length_entry}

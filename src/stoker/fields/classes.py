@@ -1,4 +1,4 @@
-"""Classes: one id, or any number of them, or those of the boxes of an image."""
+"""Fields of classes: one id, any number of ids, or the boxes of an image with their classes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from stoker.config import format_count
 from stoker.errors import ConfigError, SourceError
 from stoker.fields.base import (
     MAX_SHOWN,
+    BadValueError,
     ValueField,
-    WrongError,
     box_column,
     check_padding,
     class_column,
@@ -51,17 +51,17 @@ class ClassField(Field):
         return 2**31 if self.names is None else len(self.names)
 
     def _id_of(self, value: Any) -> int:
-        """Return the id of a class that is given by id or by name; `WrongError` if there is none."""
+        """Return the id of a class that is given by id or by name; `BadValueError` if there is none."""
         if isinstance(value, str) and self.names is None:
             problem = "must be the id of a class, as the field has no names"
-            raise WrongError(f"{problem}; to name the classes give stoker.fields.{type(self).__name__}([...])")
-        if isinstance(value, (float, np.floating)) and float(value).is_integer():  # of pandas
+            raise BadValueError(f"{problem}; to name the classes give stoker.fields.{type(self).__name__}([...])")
+        if isinstance(value, (float, np.floating)) and float(value).is_integer():  # as from pandas
             value = int(value)
         if isinstance(value, str) and value in self._ids:
             return self._ids[value]
         if isinstance(value, str) or not is_whole(value) or not 0 <= value < self._count:
             name = "" if self.names is None else ", or the name of one"
-            raise WrongError(f"must be the id of a class, 0 to {self._count - 1}{name}")
+            raise BadValueError(f"must be the id of a class, 0 to {self._count - 1}{name}")
         return int(value)
 
     def _check_ids(self, ids: NDArray[np.int64]) -> None:
@@ -83,10 +83,10 @@ class Label(ClassField, ValueField):
     """The id of a class, from 0, or -1 or NaN for none. Batches have int64 (B,).
 
     Attributes:
-        names: Of the classes; the position is the id. None allows every id below 2^31, and no names.
+        names: Names of the classes; the position is the id. None allows every id below 2^31, and no names.
 
     Raises:
-        ConfigError: A name is not text, is empty or stands there twice.
+        ConfigError: A name is not text, is empty or is given twice.
     """
 
     kind: ClassVar[str] = "label"
@@ -118,11 +118,11 @@ class Labels(ClassField, ValueField):
     """Ids of any number of classes, in any order. Batches have `Ragged`, or with ``pad_to`` `Padded`.
 
     Attributes:
-        names: As those of `Label`.
-        pad_to: How many ids every sample of a batch has, 1 to 65,536; None for any number.
+        names: As for `Label`.
+        pad_to: Number of ids of every sample of a batch, 1 to 65,536; None for any number.
 
     Raises:
-        ConfigError: As of `Label`, or ``pad_to`` is out of range.
+        ConfigError: As for `Label`, or ``pad_to`` is out of range.
     """
 
     kind: ClassVar[str] = "labels"
@@ -148,13 +148,13 @@ class Labels(ClassField, ValueField):
         if isinstance(value, np.ndarray) and value.ndim == 1:
             value = value.tolist()
         if not isinstance(value, (list, tuple)):
-            raise WrongError("must be a list of classes")
+            raise BadValueError("must be a list of classes")
         ids = []
         for label in value:
             try:
                 ids.append(self._id_of(label))
-            except WrongError as error:
-                raise WrongError(f"each of its classes {error}; {describe(label)} is not") from None
+            except BadValueError as error:
+                raise BadValueError(f"each of its classes {error}; {describe(label)} is not") from None
         return ids
 
     def _value(self, values: list[int]) -> NDArray[np.int64]:
@@ -185,18 +185,18 @@ def _checked_names(names: object) -> tuple[str, ...] | None:
 
 @dataclass(frozen=True, slots=True)
 class Boxes(ClassField):
-    """The boxes of the image: at most one field of a record. `stoker.Batch` has them as ``boxes``.
+    """The boxes of the image; a record can have one such field. `stoker.Batch` has them as ``boxes``.
 
     A value is a list. Each box is four numbers ``xmin, ymin, xmax, ymax`` in fractions of the width and height, 0 to 1,
     or a dict of these names, which may have ``label``: an id or a name; or a `stoker.types.Box`.
 
     Attributes:
-        names: Of the classes of boxes, as those of `Label`; the dataset that is built has them as
-            ``dataset.schema.box_names``. Where they are those of the images, a box without a label has the class of its
-            image, and ``box_names`` is empty; otherwise it has none.
+        names: Names of the classes of boxes, as for `Label`; the built dataset has them as
+            ``dataset.schema.box_names``. If they are the names of the classes of images, ``box_names`` is empty, and a
+            box without a label has the class of its image; otherwise such a box has no class.
 
     Raises:
-        ConfigError: As of `Label`.
+        ConfigError: As for `Label`.
     """
 
     kind: ClassVar[str] = "boxes"
@@ -224,14 +224,14 @@ class Boxes(ClassField):
         raise ConfigError("batches have boxes with boxes=stoker.BoxOutput(...), not with fields=")
 
     def boxes(self, name: str, value: object) -> list[Box]:
-        """Return the boxes that the value of a field says; `SourceError` if one is none, or not within the image."""
+        """Return the boxes in a value of the field; `SourceError` if one is not a box, or not within the image."""
         if isinstance(value, np.ndarray) and value.ndim == 2:
             value = value.tolist()
         if not isinstance(value, (list, tuple)):
             raise refusal(name, value, "must be a list of boxes")
         try:
             return [self._box(box) for box in value]
-        except WrongError as error:
+        except BadValueError as error:
             raise SourceError(f"field {name!r}: {error}") from None
 
     def _box(self, value: Any) -> Box:
@@ -246,16 +246,16 @@ class Boxes(ClassField):
             value = value.tolist()
         numbers = isinstance(value, (list, tuple)) and len(value) == len(BOX_SIDES)
         if not numbers or not all(isinstance(number, (int, float, np.number)) for number in value):
-            raise WrongError(f"{describe(value)} is not a box: xmin, ymin, xmax, ymax, or a dict of these and label")
+            raise BadValueError(f"{describe(value)} is not a box: xmin, ymin, xmax, ymax, or a dict of these and label")
         left, top, right, bottom = (float(number) for number in value)
         if not (0 <= left < right <= 1 and 0 <= top < bottom <= 1):
             advice = "; divide pixels by the width and height of the image" if max(right, bottom) > 1 else ""
             shown = f"{left:g}, {top:g}, {right:g}, {bottom:g}"
-            raise WrongError(f"the box {shown} is not xmin < xmax, ymin < ymax within 0 to 1{advice}")
+            raise BadValueError(f"the box {shown} is not xmin < xmax, ymin < ymax within 0 to 1{advice}")
         return Box(left, top, right, bottom, label)
 
     def _class(self, value: object) -> int:
         try:
             return self._id_of(value)
-        except WrongError as error:
-            raise WrongError(f"the label of a box is {describe(value)}, but {error}") from None
+        except BadValueError as error:
+            raise BadValueError(f"the label of a box is {describe(value)}, but {error}") from None

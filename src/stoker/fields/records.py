@@ -1,4 +1,4 @@
-"""Every kind of field: of the JSON of a manifest, and of a first record; and the fields of one record together."""
+"""Fields read from the JSON of a manifest, or inferred from a first record; and the fields of a record together."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ KINDS: dict[str, type[Field]] = {
 
 
 def from_json(content: object) -> Field:
-    """Return the field that `Field.to_json` has written; any value of JSON may be given, from a file of any origin.
+    """Return the field that `Field.to_json` has written; ``content`` may be any value of JSON, from an untrusted file.
 
     Raises:
-        ConfigError: It is not that of a field.
+        ConfigError: It does not describe a field.
     """
     kind = content.get("kind") if isinstance(content, dict) else None
     if not isinstance(content, dict) or not isinstance(kind, str) or kind not in KINDS:
@@ -54,13 +54,13 @@ def from_json(content: object) -> Field:
 
 
 def is_pil_image(value: object) -> bool:
-    """Return whether a value is an image of Pillow, which is imported where there is one."""
+    """Return whether a value is an image of Pillow; none is if Pillow was not imported."""
     pillow = sys.modules.get("PIL.Image")
     return pillow is not None and isinstance(value, pillow.Image)
 
 
 def infer(record: Mapping[str, Any]) -> dict[str, Field]:
-    """Return what the fields of records like one are, by the names and types of its values.
+    """Return the fields of records, inferred from the names and types of the values of one record.
 
     ``image``, ``NAME_image``, ``mask`` and ``NAME_mask`` that are a path, bytes or an array, and any PIL image: `Mask`
     if ``mask`` or the word ``seg`` or ``trimap`` is in the name, otherwise `Image`. ``label`` that is a number or text:
@@ -69,10 +69,10 @@ def infer(record: Mapping[str, Any]) -> dict[str, Field]:
     other dicts and lists: `Json`.
 
     Args:
-        record: The first one.
+        record: The first record.
 
     Raises:
-        ConfigError: A value tells nothing.
+        ConfigError: A value does not tell its field.
     """
     return {name: _inferred(name, value) for name, value in record.items()}
 
@@ -97,12 +97,12 @@ def _inferred(name: str, value: Any) -> Field:
 
 
 def field_of_image(name: str) -> Mask | Image:
-    """Return what an image beside that of a sample is by its name: a mask, or another image."""
+    """Return the field of an extra image, by its name: a mask, or another image."""
     return Mask() if _MASK_NAME.search(name) else Image()
 
 
 def named_image(name: str) -> Mask | Image | None:
-    """Return what paths and bytes called ``image``, ``NAME_image``, ``mask`` or ``NAME_mask`` are; otherwise None."""
+    """Return the field of paths and bytes called ``image``, ``NAME_image``, ``mask`` or ``NAME_mask``; else None."""
     return field_of_image(name) if name.rpartition("_")[2] in ("image", "mask") else None
 
 
@@ -139,7 +139,7 @@ _TYPES: tuple[tuple[tuple[type, ...], Field], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """Which fields are the image, the class and the boxes that every record has, and which are extra ones."""
+    """Which fields are the image, the class and the boxes of a record, and which are extra fields."""
 
     image: str  # name of the image
     label: str | None  # name of the class; None without one
@@ -148,7 +148,7 @@ class Roles:
 
 
 def roles(fields: Mapping[str, Field]) -> Roles:
-    """Tell the fields of records apart.
+    """Return the roles of the fields of records.
 
     The image is the field ``image``, else the first `Image`; the class ``label``, else the first `Label`; the boxes the
     one `Boxes`.
@@ -194,11 +194,11 @@ def _first_of(fields: Mapping[str, Field], name: str, cls: type[Field]) -> str |
 
 
 def check_extra(fields: Mapping[str, Field]) -> None:
-    """Refuse extra fields that cannot stand beside each other and the image in a record.
+    """Refuse extra fields that cannot be stored beside each other and the image in a record.
 
     Raises:
-        ConfigError: A name is empty, too long, or holds what is not printable, or a key of one is that of another, or
-            of the image.
+        ConfigError: A name is empty, too long or not printable; or two fields, or a field and the image, have the same
+            key.
     """
     keys: dict[str, str] = {}
     for name, kind in fields.items():
@@ -229,10 +229,10 @@ def given_value(name: str, values: Mapping[str, Any]) -> Any:
 
 
 def encode_fields(fields: Mapping[str, Field], values: Mapping[str, Any], image: Pixels | None) -> Features:
-    """Return the features of the extra fields of one record; its image may be None where no field is one or a mask.
+    """Return the features of the extra fields of one record; ``image`` may be None if no field is an image or a mask.
 
     Raises:
-        SourceError: A value is missing, or is not one of its field; the message names the field.
+        SourceError: A value is missing, or does not fit its field; the message names the field.
     """
     features: Features = {}
     for name, kind in fields.items():
@@ -241,10 +241,10 @@ def encode_fields(fields: Mapping[str, Field], values: Mapping[str, Any], image:
 
 
 def stored_values(features: Features, fields: Mapping[str, Field]) -> dict[str, Any]:
-    """Return what a record holds in some fields, to build another record from; of images and masks the files.
+    """Return the values of some fields of a record, to build another record from; of images and masks, the files.
 
     Raises:
-        ExampleError: The record lacks a field, or holds something that it cannot have.
+        ExampleError: The record lacks a field, or holds a value that the field cannot have.
     """
     values = {name: field.decode(name, features) for name, field in fields.items()}
     return {name: value.encoded if fields[name].is_image else value for name, value in values.items()}

@@ -1,4 +1,4 @@
-"""Text, bytes, JSON, numbers and arrays of them, each one feature; and images and masks, as large as the image."""
+"""Fields of text, bytes, JSON, numbers and arrays, each one feature; and of images and masks, as large as the image."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from stoker.config import check_range, format_size
 from stoker.errors import ConfigError, ExampleError, SourceError
 from stoker.fields.base import (
     MAX_SHOWN,
+    BadValueError,
     ValueField,
-    WrongError,
     check_padding,
     describe,
     list_column,
@@ -50,7 +50,7 @@ class Text(ValueField):
 
     def _values(self, value: Any) -> list[bytes]:
         if not isinstance(value, str):
-            raise WrongError("must be text (str)")
+            raise BadValueError("must be text (str)")
         return [_utf8(value)]
 
     def _value(self, values: list[bytes]) -> str:
@@ -76,7 +76,7 @@ class Bytes(ValueField):
 
     def _values(self, value: Any) -> list[bytes]:
         if not isinstance(value, (bytes, bytearray, memoryview)):
-            raise WrongError("must be bytes")
+            raise BadValueError("must be bytes")
         return [bytes(value)]
 
     def _value(self, values: list[bytes]) -> bytes:
@@ -85,12 +85,12 @@ class Bytes(ValueField):
 
 @dataclass(frozen=True, slots=True)
 class Json(ValueField):
-    """What JSON can say, but ``null``: stored in UTF-8, keys sorted, without blanks. Batches have a list of the values.
+    """Any JSON value but ``null``, stored in UTF-8 with sorted keys, without blanks. Batches have a list of the values.
 
-    That is up to 64 levels of lists and of dicts with text as keys, with text, finite numbers, ``bool`` and ``None``.
+    It may have up to 64 levels of lists and of dicts with text as keys, with text, finite numbers, ``bool``, ``None``.
 
     Attributes:
-        dtype: ``any``, or ``list[str]``: lists of texts and nulls, as which an export to Parquet writes them.
+        dtype: ``any``; or ``list[str]`` for lists of texts and nulls, which an export to Parquet writes as such lists.
 
     Raises:
         ConfigError: The dtype is none of these.
@@ -113,9 +113,9 @@ class Json(ValueField):
 
     def _values(self, value: Any) -> list[bytes]:
         if value is None:
-            raise WrongError("must be what JSON can say, but not null")
+            raise BadValueError("must be what JSON can say, but not null")
         if not self._is_of_type(value):
-            raise WrongError("must be a list of texts")
+            raise BadValueError("must be a list of texts")
         try:
             _check_keys(value)
             text = json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
@@ -123,7 +123,7 @@ class Json(ValueField):
             parse_json(stored)
         except (RecursionError, TypeError, ValueError) as error:
             why = "it is nested too deep" if isinstance(error, RecursionError) else str(error)[: 4 * MAX_SHOWN]
-            raise WrongError(f"must be what JSON can say: {why}") from None
+            raise BadValueError(f"must be what JSON can say: {why}") from None
         return [stored]
 
     def _value(self, values: list[bytes]) -> Any:
@@ -141,7 +141,7 @@ def _utf8(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as error:
-        raise WrongError(f"must be text that UTF-8 can hold; character {error.start} is half a character") from None
+        raise BadValueError(f"must be text that UTF-8 can hold; character {error.start} is half a character") from None
 
 
 def _check_keys(value: object) -> None:
@@ -201,7 +201,7 @@ class Int(ValueField):
 
     def _values(self, value: Any) -> list[int]:
         if not isinstance(value, (bool, int, np.integer, np.bool_)) or int(value) not in _INT_RANGES[self.dtype]:
-            raise WrongError(f"must be a whole number of type {self.dtype}")
+            raise BadValueError(f"must be a whole number of type {self.dtype}")
         return [int(value)]
 
     def _value(self, values: list[int]) -> int:
@@ -212,7 +212,7 @@ class Int(ValueField):
 
 @dataclass(frozen=True, slots=True)
 class Float(ValueField):
-    """A number, stored as float32: rounded to that, not a number and infinite included. Batches have float32 (B,)."""
+    """A number, rounded to float32; it may be infinite or not a number. Batches have float32 (B,)."""
 
     kind: ClassVar[str] = "float"
     missing: ClassVar[float] = math.nan
@@ -225,11 +225,11 @@ class Float(ValueField):
 
     def _values(self, value: Any) -> list[float]:
         if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-            raise WrongError("must be a number")
+            raise BadValueError("must be a number")
         try:
             (rounded,) = struct.unpack("<f", struct.pack("<f", value))
         except (OverflowError, struct.error):
-            raise WrongError("must be a number that float32 can hold") from None
+            raise BadValueError("must be a number that float32 can hold") from None
         return [rounded]
 
     def _value(self, values: list[float]) -> float:
@@ -238,17 +238,16 @@ class Float(ValueField):
 
 @dataclass(frozen=True, slots=True)
 class Array(ValueField):
-    """An array of numbers. Batches have (B, ...), or where the first side differs `Ragged` or `Padded`.
+    """An array of numbers. Batches have (B, ...), or `Ragged` or `Padded` if the first side differs between records.
 
-    Values may be lists. Numbers must fit: whole ones into integers in their range, any into floats, to which they are
-    rounded. float32 and int64 are stored as lists, other dtypes as bytes: little-endian, the last side running fastest.
+    Values may be lists. Integer dtypes take whole numbers in their range; floats take any number, and round it. float32
+    and int64 are stored as lists, other dtypes as bytes: little-endian, the last side running fastest.
 
     Attributes:
         dtype: ``bool``, ``int8`` to ``int64``, ``uint8`` to ``uint64``, ``float16``, ``float32`` or ``float64``; or a
             NumPy dtype.
-        shape: Of every value; the first side may be None: it differs from record to record.
-        pad_to: How long the first side of every sample of a batch is, where it differs, 1 to 65,536; None for any
-            length.
+        shape: Shape of every value. If the first side is None, it differs between records.
+        pad_to: Length of the first side in batches if it differs, 1 to 65,536; None for any length.
 
     Raises:
         ConfigError: The dtype is none of these, a side is not positive, or ``pad_to`` does not apply.
@@ -301,7 +300,7 @@ class Array(ValueField):
         return f"{value.shape}: {shown}" + (", ..." if value.size > _NUMBERS_SHOWN else "")
 
     def arrow(self, pa: ModuleType) -> ArrowColumn:
-        """Return a column of lists, as deep as there are sides; of float16 they hold float32."""
+        """Return a column of lists, as deep as there are sides; float16 becomes float32."""
         dtype = "float32" if self.dtype == "float16" else self.dtype  # exact, and readers know it
         column = value_column(pa, dtype)
         for side in reversed(self.shape):
@@ -316,7 +315,7 @@ class Array(ValueField):
 
     @property
     def _size(self) -> int:
-        """Values in all, or where the first side differs in one step of it."""
+        """Number of values; if the first side differs, number of values of one step along it."""
         return math.prod(side or 1 for side in self.shape)
 
     @property
@@ -329,18 +328,18 @@ class Array(ValueField):
         array = value
         if not isinstance(value, (np.ndarray, np.generic)):
             if not isinstance(value, (bool, int, float, list, tuple)):
-                raise WrongError(must)
+                raise BadValueError(must)
             try:
                 array = np.asarray(value)
             except (OverflowError, ValueError):
-                raise WrongError(f"{must}, and these are not as many numbers in each row") from None
+                raise BadValueError(f"{must}, and these are not as many numbers in each row") from None
             if array.size == 0:
                 array = array.astype(self.dtype)
         if array.dtype.kind not in "biuf":
-            raise WrongError(must)
+            raise BadValueError(must)
         fits = len(array.shape) == len(self.shape)
         if not fits or any(want not in (None, has) for want, has in zip(self.shape, array.shape, strict=True)):
-            raise WrongError(must if isinstance(value, np.ndarray) else f"{must}, not {array.shape}")
+            raise BadValueError(must if isinstance(value, np.ndarray) else f"{must}, not {array.shape}")
         converted = _converted(array, np.dtype(self.dtype), must)
         if self.dtype in _LISTS:
             return cast("list[float] | list[int]", converted.reshape(-1).tolist())
@@ -370,20 +369,20 @@ def _converted(array: NDArray[Any], dtype: np.dtype[Any], must: str) -> NDArray[
         return array
     kinds = {"b": "b", "i": "iu", "u": "iu", "f": "iuf"}[dtype.kind]
     if array.dtype.kind not in kinds:
-        raise WrongError(f"{must}, not of {array.dtype}")
+        raise BadValueError(f"{must}, not of {array.dtype}")
     if dtype.kind in "iu" and array.size:
         limits = np.iinfo(dtype)
         if int(array.min()) < limits.min or int(array.max()) > limits.max:
-            raise WrongError(f"{must}; its numbers run from {array.min()} to {array.max()}")
+            raise BadValueError(f"{must}; its numbers run from {array.min()} to {array.max()}")
     with np.errstate(over="ignore"):
         converted = array.astype(dtype)
     if dtype.kind == "f" and bool(np.any(np.isinf(converted) & np.isfinite(array))):
-        raise WrongError(f"{must}; a number is too large for that")
+        raise BadValueError(f"{must}; a number is too large for that")
     return converted
 
 
 class ImageField(Field):
-    """A field whose values have as many pixels as the image of their record; four features, below its name."""
+    """A field whose values are as large as the image of their record, stored as four features below its name."""
 
     __slots__ = ()
 
@@ -395,7 +394,7 @@ class ImageField(Field):
 
     @abstractmethod
     def _stored(self, name: str, value: Any, image: Pixels) -> EncodedImage:
-        """Return a value as it stands beside the image of its record."""
+        """Return a value as it is stored beside the image of its record."""
 
     def encode(self, name: str, value: Any, image: Pixels | None = None) -> Features:
         assert image is not None, "an image or a mask stands beside one"
@@ -408,7 +407,7 @@ class ImageField(Field):
         }
 
     def decode(self, name: str, features: Features) -> EncodedImage:
-        """Return the file that the features hold; its pixels are not looked at. See `Field.decode`."""
+        """Return the file that the features hold; it is not decoded. See `Field.decode`."""
         values = {key: read_feature(key, spec, features)[0] for key, spec in self.features(name).items()}
         stored_format = cast("bytes", values[f"{name}/format"])
         names = {known.upper().encode(): known for known in get_args(StoredFormat) if known != "raw"}
@@ -429,7 +428,7 @@ class ImageField(Field):
 
 @dataclass(frozen=True, slots=True)
 class Image(ImageField):
-    """An image. An extra one must be as large as the first; the recipe does the same to both."""
+    """An image. An extra image must be as large as the first; the recipe does the same to both."""
 
     kind: ClassVar[str] = "image"
 
@@ -444,13 +443,13 @@ class Image(ImageField):
 class Mask(ImageField):
     """A class for each pixel of the image, stored as a grey PNG whose values are the ids.
 
-    The values of a file or PIL image with a palette are its indices, of one with 1 bit 0 and 1.
+    The values of a file or PIL image are the indices of its palette if it has one; with 1 bit, they are 0 and 1.
 
     Attributes:
         bits: 8 for ids up to 255, 16 for ids up to 65,535.
 
     Raises:
-        ConfigError: ``bits`` is neither.
+        ConfigError: ``bits`` is neither 8 nor 16.
     """
 
     kind: ClassVar[str] = "mask"

@@ -1,4 +1,4 @@
-"""What happens to pixels on the way in: bytes of a source file to bytes of the stored image."""
+"""How a build stores images: from the bytes of a source file to the bytes of the stored image."""
 
 from __future__ import annotations
 

@@ -45,13 +45,13 @@ _TURN_POINT: dict[int, Callable[[float, float], tuple[float, float]]] = {
 }
 
 
-# Of a pixel. An edge that was a whole number of pixels may come back from a float32 fraction as a little more or less;
-# it must not take in a column that the annotator left out. The native transforms have the same number.
+# In pixels. An edge at a whole number of pixels may come back from a float32 fraction as a little more or less; it must
+# not take in a column that the annotator left out. The native transforms have the same number.
 _EDGE_TOLERANCE = 1 / 1024
 
 
 def turn(pixels: Pixels, orientation: int) -> Pixels:
-    """Return pixels the way an EXIF orientation of 1..8 says they are meant to be seen; contiguous."""
+    """Return pixels turned upright by an EXIF orientation of 1..8; contiguous."""
     return np.ascontiguousarray(_TURN_PIXELS[orientation](pixels)) if orientation != 1 else pixels
 
 
@@ -65,7 +65,7 @@ def centre_square(width: int, height: int) -> Corners:
 def object_corners(box: Box, width: int, height: int) -> Corners:
     """Return the pixels of a box: all that it touches, within the image, and at least one.
 
-    The box may come from anyone's record: whatever its numbers are, also infinite or not a number, the result is valid.
+    The box may come from any record: the result is valid whatever its numbers are, even infinite or not a number.
     """
     left = min(math.floor(_fraction(box.xmin) * width + _EDGE_TOLERANCE), width - 1)
     top = min(math.floor(_fraction(box.ymin) * height + _EDGE_TOLERANCE), height - 1)
@@ -79,7 +79,7 @@ def _fraction(value: float) -> float:
 
 
 def turn_box(box: Box, orientation: int) -> Box:
-    """Return a box of an image in fractions of that image turned, whatever its numbers are."""
+    """Return a box of an image in fractions of the turned image; its numbers may be anything."""
     turn_point = _TURN_POINT[orientation]
     origin, first, second = turn_point(0, 0), turn_point(box.xmin, box.ymin), turn_point(box.xmax, box.ymax)
     (left, right), (top, bottom) = ((b, a) if o else (a, b) for o, a, b in zip(origin, first, second, strict=True))
@@ -87,7 +87,7 @@ def turn_box(box: Box, orientation: int) -> Box:
 
 
 def window_of(corners: Corners, width: int, height: int, orientation: int) -> tuple[float, float, float, float]:
-    """Return a part of an image of ``width`` x ``height`` pixels in fractions of that image turned."""
+    """Return a part of an image of ``width`` x ``height`` pixels in fractions of the turned image."""
     turn_point = _TURN_POINT[orientation]
     first = turn_point(corners[0] / width, corners[1] / height)
     second = turn_point(corners[2] / width, corners[3] / height)
@@ -95,7 +95,7 @@ def window_of(corners: Corners, width: int, height: int, orientation: int) -> tu
 
 
 def turn_corners(corners: Corners, width: int, height: int, orientation: int) -> Corners:
-    """Return a part of an image of ``width`` x ``height`` pixels in pixels of that image turned."""
+    """Return a part of an image of ``width`` x ``height`` pixels in pixels of the turned image."""
     left, top, right, bottom = window_of(corners, width, height, orientation)
     wide, high = (height, width) if orientation >= 5 else (width, height)
     return round(left * wide), round(top * high), round(right * wide), round(bottom * high)
@@ -110,7 +110,7 @@ class Geometry:
     window: tuple[float, float, float, float] = (0.0, 0.0, 1.0, 1.0)
 
     def place(self, boxes: Iterable[Box]) -> list[Box]:
-        """Return the boxes of the source image in fractions of the stored one; those cut away are dropped."""
+        """Return the boxes of the source image in fractions of the stored one; boxes that are cut away are dropped."""
         if self == Geometry():
             return list(boxes)
         placed = (self._place(box) for box in boxes)

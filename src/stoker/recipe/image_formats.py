@@ -1,4 +1,4 @@
-"""Image files of any format: telling which one it is, its size, and, but for JPEG, pixels by Pillow, both ways."""
+"""Image files of any format: which format, size and mode they have, and decoding and encoding with Pillow."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ _READERS: dict[str, Callable[[io.BytesIO], ImageFile]] = {
     "webp": WebPImageFile,
 }
 FORMATS = frozenset(_READERS) | {"heif"}
-"""What `decode_with_pillow` reads, in the words of `sniff`; AVIF and HEIF (HEIC) where what they need is installed."""
+"""Formats that `decode_with_pillow` reads, as `sniff` names them; AVIF and HEIF (HEIC) only with their libraries."""
 NATIVE_FORMATS = frozenset(_native.image_formats())
-"""What the core decodes without Pillow; a format that lacks its library there is left to Pillow."""
+"""Formats that the core decodes; if it was built without the library of a format, Pillow decodes that."""
 _PACKAGES = {  # with the libraries that a build of the core may lack
     "png": "libpng-dev (Debian, Ubuntu), libpng-devel (Fedora) or libpng (Homebrew)",
     "webp": "libwebp-dev (Debian, Ubuntu), libwebp-devel (Fedora) or webp (Homebrew)",
@@ -98,7 +98,7 @@ _DAMAGED = (
 
 
 def sniff(head: bytes | memoryview) -> str:
-    """Return the format that a file starts like, of which the first `SNIFF_BYTES` bytes are given, or more.
+    """Return the format of a file by its first bytes, of which at least `SNIFF_BYTES` are given.
 
     It is ``jpeg``, ``png``, ``gif``, ``bmp``, ``webp``, ``tiff``, ``jpeg2000``, ``ppm``, ``avif``, ``heif`` (HEIC),
     ``pdf``, ``empty``, ``text`` or ``unknown``.
@@ -129,8 +129,8 @@ def decode_with_pillow(
     Pillow's ``convert(mode)``. Palettes are looked up, transparency is kept in RGBA and otherwise dropped (not
     composited). 16-bit grey stays as it is in I;16, whatever the order of its bytes, and is otherwise scaled to 8 bits,
     ``round(value / 257)``; of 16-bit RGB Pillow itself keeps the high bytes. TIFF is turned upright by Pillow while it
-    decodes, so its orientation is always 1. Given several modes, that of the image is taken if it is among them,
-    otherwise RGB; pixels of LA are uint8 (H, W, 2).
+    decodes, so its orientation is always 1. If several modes are given, `mode_among` chooses one of them; pixels of LA
+    are uint8 (H, W, 2).
 
     ``check_pixels`` is called with (width, height) before memory is taken, and raises to refuse. `ImageError` is raised
     for a file that is damaged, cut short, or of a kind that has no defined form in this mode.
@@ -160,7 +160,7 @@ def loaded(data: bytes, kind: str, check_pixels: Callable[[int, int], None]) -> 
 
 
 def mode_among(own: str, modes: frozenset[str]) -> str:
-    """Return in which of some modes an image comes that has a mode of its own: RGBA for its transparency, or RGB."""
+    """Return the mode to decode an image in: its own, if among ``modes``; else RGBA for transparency, or RGB."""
     if own in modes:
         return own
     return "RGBA" if "A" in own and "RGBA" in modes else "RGB"
@@ -190,7 +190,7 @@ def encode_png(pixels: NDArray[Any]) -> bytes:
 
 
 def as_file(image: Image.Image) -> bytes:
-    """Return a PIL image as a PNG that loses nothing; `ImageError` where there is none of its mode."""
+    """Return a PIL image as a PNG, without loss; `ImageError` if PNG does not have its mode."""
     if image.mode not in ("1", "L", "LA", "P", "RGB", "RGBA", "I;16"):
         raise ImageError(f"a PIL image of mode {image.mode!r} has no lossless file; convert it to RGB or L first")
     out = io.BytesIO()
@@ -202,7 +202,7 @@ def as_file(image: Image.Image) -> bytes:
 def encode_webp(pixels: NDArray[np.uint8], quality: int | None) -> bytes:
     """Return a WebP of pixels (H, W, 3) or (H, W, 4) with sides up to 16,383.
 
-    A quality of None stores them without loss, also the colours of transparent ones.
+    A quality of None stores them without loss, even the colours of transparent pixels.
     """
     lossless = quality is None
     settings = {"lossless": lossless, "quality": _LOSSLESS_WEBP_EFFORT if quality is None else quality}
@@ -223,7 +223,7 @@ def image_of(pixels: NDArray[Any]) -> Image.Image:
 
 
 def encoder_versions() -> dict[str, str]:
-    """Return the versions of what makes the bytes of a PNG or a WebP, by the names of the libraries."""
+    """Return the versions of the libraries that make the bytes of a PNG or a WebP, by name."""
     zlib_ng = features.version("zlib_ng")
     versions = {"Pillow": PIL.__version__, "libwebp": features.version("webp")}
     versions |= {"zlib-ng": zlib_ng} if zlib_ng else {"zlib": features.version("zlib")}
@@ -232,7 +232,7 @@ def encoder_versions() -> dict[str, str]:
 
 @cache
 def _warn_of_pillow(kind: str) -> None:
-    """Warn once in a process: pip shows nothing of what a build has warned of."""
+    """Warn once per process, since pip does not show the warnings of a build."""
     warnings.warn(_missing_library(kind), stacklevel=2)
 
 
@@ -247,7 +247,7 @@ def _missing_library(kind: str) -> str:
 
 
 def orientation(data: bytes, kind: str) -> int:
-    """Return how an image is seen upright, by EXIF or XMP: 1 to 8; 1 when absent, and of TIFF, which Pillow turns."""
+    """Return the orientation of an image by EXIF or XMP, 1 to 8; 1 when absent, and for TIFF, which Pillow turns."""
     if kind in NATIVE_FORMATS:
         return _native.exif_orientation(data)
     if kind == "tiff":
@@ -303,12 +303,12 @@ def _reader(kind: str) -> Callable[[io.BytesIO], ImageFile]:
     return cast("Callable[[io.BytesIO], ImageFile]", HeifImageFile)
 
 
-# libtiff fills memory for a strip or a tile before it has seen the data. Most bytes that a coding makes of one: 128 of
-# two in runs, 258 of two bits, a string as long as the table of nine. Other codings have no such bound, and neither
-# have JPEG 2000, AVIF and HEIF: images of one colour take hardly any bytes.
+# libtiff fills memory for a strip or a tile before it has seen the data. The most bytes that a coding can make of one:
+# PackBits makes 128 of two bytes, deflate 258 of two bits, LZW a string as long as its table of nine bits. Other
+# codings have no such limit, nor do JPEG 2000, AVIF and HEIF: images of one colour take hardly any bytes.
 _MOST_OF_A_BYTE = {"packbits": 64, "tiff_adobe_deflate": 1032, "tiff_deflate": 1032, "tiff_lzw": 3641}
 _FAX = frozenset({"group3", "group4", "tiff_ccitt", "tiff_raw_16"})  # at least a bit for each row
-_BELIEVED = 2**23
+_MIN_LIMIT_BYTES = 2**23
 _TIFF_SIZE, _STRIP_ROWS, _TILE_SIZE = (256, 257), 278, (322, 323)
 
 
@@ -320,18 +320,19 @@ def _refuse_missing_data(image: TiffImageFile, size_bytes: int) -> None:
     width, rows = (tags.get(tag, size) for tag, size in zip(_TILE_SIZE, (width, height), strict=True))
     rows = min(rows, tags.get(_STRIP_ROWS, rows))
     factor = width * bits if coding in _FAX else _MOST_OF_A_BYTE.get(coding)
-    if factor is not None and rows * width * bits // 8 > _BELIEVED + factor * size_bytes:
+    if factor is not None and rows * width * bits // 8 > _MIN_LIMIT_BYTES + factor * size_bytes:
         claim = f"its header claims {width} x {rows} pixels in one piece, and {size_bytes} bytes cannot hold them"
         raise ImageError(f"the tiff is cut short: {claim}")
 
 
-_CODESTREAM = b"\xff\x4f\xff\x51"  # of JPEG 2000; the size of its tiles stands 24 bytes behind
+_CODESTREAM = b"\xff\x4f\xff\x51"  # begins that of JPEG 2000; the size of its tiles is at byte 24
 
 
 def _check_memory(data: bytes, kind: str, size: tuple[int, int], check_pixels: Callable[[int, int], None]) -> None:
-    """Refuse an image whose decoder takes more memory than that of a TIFF with as many pixels as there may be.
+    """Refuse an image whose decoder takes more memory than a TIFF with as many pixels as are allowed.
 
-    A pixel of AVIF and HEIF takes that of two, and one of JPEG 2000 that of two more as long as its tile is decoded.
+    A pixel of AVIF and HEIF takes the memory of two, and a pixel of JPEG 2000 that of two more while its tile is
+    decoded.
     """
     width, height = size
     held = (width, height) if kind in ("avif", "heif") else (0, 0)
@@ -352,7 +353,7 @@ def _check_memory(data: bytes, kind: str, size: tuple[int, int], check_pixels: C
 
 @contextmanager
 def as_image_error(kind: str) -> Iterator[None]:
-    """Keep Pillow quiet, and turn whatever it raises on a damaged file into one kind of error."""
+    """Keep Pillow quiet, and raise an `ImageError` for anything that it raises on a damaged file."""
     try:
         with QuietPillow():
             yield
@@ -365,7 +366,7 @@ def as_image_error(kind: str) -> Iterator[None]:
 
 def _in_mode(image: Image.Image, kind: str, mode: Mode) -> NDArray[Any]:
     is_wide = image.mode.startswith("I;16") or (image.mode == "I" and kind in ("png", "ppm"))
-    if is_wide:  # which Pillow's own conversion cuts off at 255
+    if is_wide:  # Pillow's own conversion would clip values at 255
         clear = image.info.get("transparency")
         return _by_rows(image, lambda part: _narrow(np.asarray(part).astype(np.uint16)[:, :, None], mode, clear))
     if image.mode in ("I", "F"):
@@ -399,7 +400,7 @@ _BAND_PIXELS = 2**18
 
 
 def _by_rows(image: Image.Image, pixels_of_part: Callable[[Image.Image], NDArray[Any]]) -> NDArray[Any]:
-    """Return pixels of an image that are made of a few rows at a time: Pillow takes several times their memory."""
+    """Return pixels of an image, made a few rows at a time, because Pillow takes several times their memory."""
     width, height = image.size
     most = max(1, _BAND_PIXELS // width)
     if height <= most:
@@ -419,7 +420,7 @@ _WEBP_ANIMATION = 0x02  # a flag of a VP8X chunk
 
 
 def own_mode(data: bytes, kind: str) -> str:
-    """Return the mode of an image: L, LA, RGB, RGBA or I;16; of a JPEG L, RGB or CMYK."""
+    """Return the mode of an image: L, LA, RGB, RGBA or I;16; for a JPEG, L, RGB or CMYK."""
     if kind == "jpeg":
         return {"grey": "L", "cmyk": "CMYK", "ycck": "CMYK"}.get(_native.probe_jpeg(data).color, "RGB")
     if kind == "webp":
@@ -484,7 +485,7 @@ def is_whole_png(data: bytes) -> bool:
 
 
 _MOST_CHUNKS = 2**16
-"""More are not looked at: they take time, and no image has them."""
+"""The most chunks that are read: more would take time, and no image has them."""
 
 
 def _png_chunks(data: bytes) -> Iterator[tuple[bytes, int, int]]:

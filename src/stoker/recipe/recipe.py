@@ -1,4 +1,4 @@
-"""The settings of a recipe, checked when they are made."""
+"""Recipes: how a build resizes, encodes and checks images. Settings are checked when they are made."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KEPT_FORMATS = frozenset({"jpeg", "png", "webp"})
 """Formats whose files are kept as they are, if the readers take them."""
 
 MAX_PIXELS = 2**27
-"""Pixels of the largest image that is stored unless something else is said."""
+"""Pixels of the largest image that is stored by default."""
 _RGB = frozenset({"RGB"})
 
 ResizeMode = Literal["short", "long", "max", "exact", "square"]
@@ -141,15 +141,15 @@ BEST_JPEG = JpegEncode(100, "4:4:4")
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What happens to every image.
+    """How every image is stored.
 
     Without ``resize`` and ``encode`` (*keep*), the bytes of every PNG, every WebP, and every JPEG that any reader can
-    decode to RGB are stored unchanged. What cannot be kept becomes a PNG of the same pixels; only a JPEG or a lossy
-    WebP of which a part is stored, or that is turned, becomes a JPEG of quality 100 without chroma subsampling. With
+    decode to RGB are stored unchanged. An image that cannot be kept becomes a PNG of the same pixels; only a JPEG or a
+    lossy WebP that is turned, or stored in part, becomes a JPEG of quality 100 without chroma subsampling. With
     ``resize``, every image is decoded, resized and encoded (except the ones that ``max`` leaves alone): a JPEG or a
     lossy WebP as JPEG of quality 90, everything else as PNG. ``encode`` decides for all images instead; with ``png``
-    and ``webp:lossless``, those that are PNG or WebP already are kept. With ``restart``, every stored JPEG has restart
-    markers: without ``resize`` those that would be kept are transcoded without loss, with it they are encoded, also
+    and ``webp:lossless``, images that are PNG or WebP already are kept. With ``restart``, every stored JPEG has restart
+    markers: without ``resize``, JPEGs that would be kept are transcoded without loss; with it they are encoded, even
     those that ``max`` does not shrink.
     """
 
@@ -157,14 +157,14 @@ class Recipe:
     encode: Encode | None = None  # None chooses by the source
     # More detail than bilinear, which blurs twice when the training transform resizes again; rings less than lanczos
     filter: Filter = "bicubic"
-    # Of a kept image: ``header`` walks all markers or chunks to the end of the file; ``entropy`` also decodes all data,
+    # Of kept images: ``header`` walks all markers or chunks to the end of the file; ``entropy`` also decodes all data,
     # without making pixels of a JPEG; ``decode`` decodes every pixel, which refuses the same files and takes longer
     check: Check = "header"
     exif: Exif = "keep"
     max_pixels: int = MAX_PIXELS
     restart: bool = False  # all data of every image are read then, whatever ``check`` says
     decode: DecodeMode = "exact"
-    formats: frozenset[str] = KEPT_FORMATS  # what the readers take; other images become PNG if that is, otherwise JPEG
+    formats: frozenset[str] = KEPT_FORMATS  # what readers take; others become PNG if that is among them, else JPEG
 
     def __post_init__(self) -> None:
         if self.restart and self.encode is not None and not isinstance(self.encode, JpegEncode):
@@ -180,10 +180,10 @@ class Recipe:
             refuse_ineffective({"decode fast": self.decode == "fast"}, where, "give both, or omit it")
 
     def encode_of(self, *, is_lossy: bool, is_whole: bool) -> Encode:
-        """Return how an image is stored that is not kept.
+        """Return how an image that is not kept is stored.
 
-        Lossy is a JPEG, or a lossy WebP without transparency; whole one whose pixels are all stored as they are in the
-        file.
+        A JPEG, or a lossy WebP without transparency, is lossy; an image is whole if all of its pixels are stored as
+        they are in the file.
         """
         if self.encode is not None:
             return self.encode
@@ -192,7 +192,7 @@ class Recipe:
         return PngEncode()
 
     def fixed_bytes(self) -> int | None:
-        """Return how long every stored image is, if all are equally long."""
+        """Return the length of every stored image if all are equally long, otherwise None."""
         if self.resize is None or self.resize.mode not in ("exact", "square") or not isinstance(self.encode, RawEncode):
             return None
         return self.resize.width * self.resize.height * 3
@@ -200,7 +200,7 @@ class Recipe:
     def check_pixels(self, width: int, height: int) -> None:
         """Refuse an image before memory is taken for it."""
         if width * height > self.max_pixels:
-            # Lists of rejects have it, which are the same for the command and for the function.
+            # This text is in lists of rejects, which are the same for the command and for the function.
             message = f"{width}x{height} pixels are more than the limit of {self.max_pixels}; raise --max-pixels"
             raise ImageTooLargeError(message)
 

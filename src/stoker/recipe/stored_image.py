@@ -1,4 +1,4 @@
-"""One source file to one stored image; and its mask, a class for each pixel, through the geometry of that image."""
+"""Converts a source file to a stored image, and its mask, a class for each pixel, with the geometry of the image."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _TF1_FILTERS = {"tf1-align-corners": True, "tf1-legacy": False}
 _NATIVE_FILTERS = frozenset(get_args(ResizeFilter))
 _NAMES = {"jpeg": "JPEG", "png": "PNG", "webp": "WebP", "raw": "tensor"}
 _LA_CHANNELS = 2
-_SWAPS_SIDES = 5  # and all EXIF orientations above it
+_SWAPS_SIDES = 5  # as all EXIF orientations above it do
 _RECIPES = 16  # a process has one, and tests a few
 
 
@@ -60,11 +60,11 @@ _RECIPES = 16  # a process has one, and tests a few
 class Storing:
     """What a recipe makes of a source image."""
 
-    # what the image is: its format, ``cmyk jpeg``, ``arithmetic jpeg``, ``turned jpeg`` or ``turned png`` and so on
-    # where only its EXIF orientation stands against keeping it, or ``pixels``
+    # kind of the source image: its format; ``cmyk jpeg`` or ``arithmetic jpeg``; ``turned jpeg``, ``turned png`` and
+    # so on if it would be kept but for its EXIF orientation; or ``pixels``
     source: str
     format: StoredFormat  # of the stored image
-    method: Method  # how that comes from the source
+    method: Method  # how the stored image is made
 
     @property
     def converted(self) -> str | None:
@@ -110,10 +110,10 @@ class _Header:
 def convert(data: bytes | NDArray[Any], recipe: Recipe, crop: Box | None = None) -> StoredImage:
     """Return the stored form of one source image. Pure: the same input and recipe give the same result anywhere.
 
-    The image is its file, or pixels: uint8 (H, W) or (H, W, C), where C is 1 for grey, 2 with alpha, 3 for RGB and 4
-    with alpha; or uint16 (H, W) or (H, W, 1), grey. Pixels that are not RGB are what a PNG of them is. ``crop`` is the
-    part that is meant, in fractions of the image as it is stored, before any EXIF orientation. PNG and WebP that are
-    encoded are the same for the same version of Pillow.
+    ``data`` is an image file, or pixels: uint8 (H, W) or (H, W, C), where C is 1 for grey, 2 with alpha, 3 for RGB and
+    4 with alpha; or uint16 (H, W) or (H, W, 1), grey. Pixels that are not RGB are treated as a PNG of them. ``crop`` is
+    the part to store, in fractions of the image as it is in the file, before any EXIF orientation. Encoded PNG and WebP
+    files are the same for the same version of Pillow.
 
     Raises:
         ImageError: It is not an image, or cannot be decoded without losing pixels.
@@ -144,7 +144,7 @@ def decode(data: bytes, max_pixels: int, mode: Mode = "RGB", exif: Exif = "keep"
     They are uint8 (H, W, C), where C is 3 in mode RGB, 1 in L and 4 in RGBA, or uint16 (H, W, 1) in I;16.
 
     Raises:
-        ImageError: The file is not an image, cannot be decoded without losing pixels, or has none in this mode.
+        ImageError: The file is not an image, cannot be decoded without losing pixels, or has no form in this mode.
         ImageTooLargeError: It has more pixels than ``max_pixels``; no memory is taken for it.
     """
     if sniff(data) in NATIVE_FORMATS:
@@ -189,8 +189,8 @@ def _modes(encode: Encode, recipe: Recipe) -> frozenset[str]:
 def check(data: bytes | NDArray[Any], recipe: Recipe, crop: Box | None = None) -> Storing:
     """Return how `convert` would store an image; refuse what it would refuse, as far as that shows without encoding.
 
-    Of an image that is kept, and of every JPEG, the header and all markers or chunks are read, and what they hold only
-    as the recipe's ``check`` says. All other images are decoded.
+    For an image that is kept, and for every JPEG, the header and all markers or chunks are read, but their data only as
+    the recipe's ``check`` says. All other images are decoded.
     """
     if not isinstance(data, bytes):
         pixels = as_image(data)
@@ -227,7 +227,7 @@ def _look(data: bytes, recipe: Recipe) -> _Header:
     recipe.check_pixels(width, height)
     turned = 1
     if recipe.exif == "apply":
-        _open(data, kind, recipe)  # which says better than Pillow what is wrong with it
+        _open(data, kind, recipe)  # its errors say better than Pillow's what is wrong
         turned = orientation(data, kind)
     return _Header(kind, None, width, height, turned, is_lossy=kind == "webp" and is_lossy_webp(data))
 
@@ -300,7 +300,7 @@ def _storing_of_pixels(recipe: Recipe) -> tuple[Storing, Encode]:
 
 
 def not_an_image(kind: str, data: bytes) -> str:
-    """Return why a file is not read that starts as one of a kind which is not among `FORMATS`."""
+    """Return why a file is not read whose kind, by its first bytes, is not among `FORMATS`."""
     if kind == "empty":
         return "the file is empty"
     start = ascii(data[: SNIFF_BYTES // 2])[2:-1]
@@ -335,7 +335,7 @@ def _kept(data: bytes, kind: str, recipe: Recipe) -> bytes:
         transcoded = _native.transcode_jpeg(data, recipe.max_pixels)
         if transcoded is not None:
             return transcoded
-        _native.check_image(data, recipe.max_pixels)  # there is no form with markers, and nothing has read it yet
+        _native.check_image(data, recipe.max_pixels)  # it cannot have markers, and nothing has checked it yet
     _check_further(data, kind, recipe)
     return data
 
@@ -360,13 +360,13 @@ def _storing_of(recipe: Recipe, encode: JpegEncode) -> _native.JpegStoring:
     )
 
 
-atexit.register(_storing_of.cache_clear)  # what of the extension outlives the interpreter is reported as a leak
+atexit.register(_storing_of.cache_clear)  # objects of the core that outlive the interpreter count as leaks
 
 
 def plain_storing(recipe: Recipe) -> _native.JpegStoring | None:
-    """Return what makes records of plain JPEGs in one call, as `convert` would; None if nothing does.
+    """Return the core's settings to make records of plain JPEGs in one call, as `convert` would; None if it cannot.
 
-    Plain are JPEGs that any reader decodes to RGB and that need not be turned; see `stoker._native.build_records`.
+    A JPEG is plain if any reader decodes it to RGB and it need not be turned; see `stoker._native.build_records`.
     """
     encode = recipe.encode_of(is_lossy=True, is_whole=False)
     may_keep = recipe.resize is None or (recipe.resize.mode == "max" and not recipe.restart)
@@ -398,7 +398,7 @@ def _part(width: int, height: int, recipe: Recipe, crop: Box | None, orientation
 
 
 def _store(pixels: Pixels, unmade: StoredImage, recipe: Recipe, encode: Encode) -> StoredImage:
-    """Return the stored image, given the pixels of its part of the source, turned already."""
+    """Return the stored image, given the pixels of its part of the source, which are already turned."""
     geometry = unmade.geometry
     if recipe.resize is not None:
         if recipe.resize.mode == "square":
@@ -495,7 +495,7 @@ def _target_of(width: int, height: int, recipe: Recipe, encode: Encode) -> tuple
 # Masks.
 
 MASK_FORMATS = ("png", "tiff", "bmp", "gif")
-"""Formats that have palettes, or grey as it was written; others lose or scale values."""
+"""Formats that keep indices of palettes, or grey values, as they were written; others lose or scale values."""
 
 _LOW_BITS = 8
 _DEPTH_AT = 24  # byte of a PNG that says its bits
@@ -504,9 +504,9 @@ _DEPTH_AT = 24  # byte of a PNG that says its bits
 def mask_ids(data: bytes | Image.Image, check_size: Callable[[int, int], None]) -> NDArray[Any]:
     """Return the numbers in the pixels of a mask, a file or a PIL image: bool, uint8, uint16 or int32 (H, W).
 
-    Of a palette these are the indices, of 1 bit False and True. ``check_size`` is called with (width, height) before
-    memory is taken, and raises to refuse; a TIFF may be turned later. `ImageError` where the format changes numbers, or
-    a pixel has more than one of them.
+    With a palette, these are its indices; with 1 bit, False and True. ``check_size`` is called with (width, height)
+    before memory is taken, and raises to refuse; a TIFF may be turned later. `ImageError` if the format changes
+    numbers, or if a pixel has several numbers.
     """
     if not isinstance(data, bytes):
         check_size(*data.size)
@@ -517,7 +517,7 @@ def mask_ids(data: bytes | Image.Image, check_size: Callable[[int, int], None]) 
 
 
 def is_coloured(data: bytes, check_size: Callable[[int, int], None]) -> bool:
-    """Return whether the pixels of a mask are colours, and no numbers; as `mask_ids` otherwise."""
+    """Return whether the pixels of a mask are colours, not numbers. Otherwise as `mask_ids`."""
     with loaded(data, _kind_of(data), check_size) as image:
         return not _is_numbered(image)
 
@@ -550,20 +550,20 @@ def _ids_of(image: Image.Image) -> NDArray[Any]:
 
 
 def decode_mask(data: bytes, bits: int, max_pixels: int) -> NDArray[Any]:
-    """Return the ids of a stored mask of 8 or 16 bits, which must be a grey PNG of so many: uint8 or uint16 (H, W)."""
+    """Return the ids of a stored mask of 8 or 16 bits, which must be a grey PNG of as many: uint8 or uint16 (H, W)."""
     if not is_stored_mask(data, bits):
         raise ImageError(f"it is not a grey PNG of {bits} bits, as stored masks are")
     return decode(data, max_pixels, "L" if bits == _LOW_BITS else "I;16")[:, :, 0]
 
 
 def is_stored_mask(data: bytes, bits: int) -> bool:
-    """Return whether a file is a mask as records hold it: a grey PNG of so many bits. Its pixels are not looked at."""
+    """Return whether a file is a mask as records hold it: a grey PNG of that many bits. Its pixels are not decoded."""
     is_grey = sniff(data) == "png" and own_mode(data, "png") == ("L" if bits == _LOW_BITS else "I;16")
     return is_grey and data[_DEPTH_AT] == bits
 
 
 def store_mask(ids: NDArray[Any], recipe: Recipe, image: StoredImage) -> bytes:
-    """Return a mask, as large as the source of its image, as a grey PNG: turned, cut and resized as that was."""
+    """Return a mask, as large as its source image, as a grey PNG: turned, cut and resized as the image was."""
     pixels = turn(ids[:, :, None], image.geometry.orientation)
     if recipe.resize is not None and recipe.resize.mode == "square":
         pixels, _ = _cut_square(pixels, image.geometry.window)
