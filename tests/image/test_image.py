@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import mmap
 import os
 import sys
 import threading
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -74,7 +74,7 @@ def test_the_pixels_are_those_of_pillow(
 ) -> None:
     settings: dict[str, Any] = {"region": region, "size": size, "mode": mode, "filter": resampling}
     try:
-        picture = pictures.in_mode(Image.open(io.BytesIO(FILES[name])), mode)
+        picture = pictures.in_mode(pictures.opened(FILES[name]), mode)
     except ValueError:
         with pytest.raises(ImageError, match=r"mode"):
             image.decode(FILES[name], **settings)
@@ -277,10 +277,7 @@ def large(encode: str) -> bytes:
 
 def test_a_large_image_is_that_of_pillow() -> None:
     """Its memory is asked for in another way."""
-    assert (
-        image.decode(large("jpeg:90"))
-        == pictures.channels_last(pictures.in_mode(Image.open(io.BytesIO(large("jpeg:90"))), "RGB"))
-    ).all()
+    assert (image.decode(large("jpeg:90")) == pictures.whole(large("jpeg:90"))).all()
 
 
 @pytest.mark.parametrize("encode", ["jpeg:90", "png", "webp:90"])
@@ -333,7 +330,7 @@ def test_threads_do_not_meet() -> None:
 @each("name", sorted(FILES))
 def test_info_says_what_pillow_says(name: str) -> None:
     info = image.info(FILES[name])
-    with Image.open(io.BytesIO(FILES[name])) as opened:
+    with pictures.opened(FILES[name]) as opened:
         assert info.format == opened.format.lower().replace("mpo", "jpeg")  # type: ignore[union-attr]
         assert (info.width, info.height) == opened.size
         deep = opened.mode.startswith("I")
@@ -371,22 +368,14 @@ def test_info_gives_the_orientation(kind: str, orientation: int) -> None:
 @pytest.mark.parametrize("where", ["before the pixels", "behind them"])
 def test_a_png_may_say_its_orientation_as_text(where: str) -> None:
     data = png(20, 10, 2, 8)
-    profile = b"Raw profile type exif\0\0" + raw_profile(6)
+    exif = b"Exif\0\0" + pictures.exif(6).removeprefix(b"Exif\0\0")  # as ImageMagick writes it into a PNG
+    profile = b"Raw profile type exif\0\0" + zlib.compress(b"\nexif\n%8d\n%s\n" % (len(exif), exif.hex().encode()))
     at = 33 if where == "before the pixels" else len(data) - 12
     turned = data[:at] + chunk(b"zTXt", profile) + data[at:]
     assert image.info(data).orientation == 1
-    with Image.open(io.BytesIO(turned)) as opened:
-        opened.load()
-        expected = opened.getexif().get(274)
-    assert image.info(turned).orientation == expected == 6
-
-
-def raw_profile(orientation: int) -> bytes:
-    """EXIF as ImageMagick writes it into a PNG, compressed."""
-    import zlib  # noqa: PLC0415
-
-    data = b"Exif\0\0" + pictures.exif(orientation).removeprefix(b"Exif\0\0")
-    return zlib.compress(b"\nexif\n%8d\n%s\n" % (len(data), data.hex().encode()))
+    opened = pictures.opened(turned)
+    opened.load()
+    assert image.info(turned).orientation == opened.getexif().get(274) == 6
 
 
 @pytest.mark.parametrize("name", NATIVE)
@@ -436,7 +425,7 @@ def test_files_are_those_that_a_build_stores(encode: str) -> None:
 def test_grey_becomes_a_grey_jpeg() -> None:
     pixels = pictures.pixels(40, 30)[:, :, 0]
     data = image.encode(pixels, "jpeg:95")
-    assert Image.open(io.BytesIO(data)).mode == image.info(data).mode == "L"
+    assert pictures.opened(data).mode == image.info(data).mode == "L"
     assert np.abs(image.decode(data, mode="L")[:, :, 0].astype(int) - pixels).mean() < 3
 
 

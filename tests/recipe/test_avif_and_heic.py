@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import resource
 import sys
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pillow_heif
 import pytest
 from PIL import Image, ImageOps, features
 
@@ -30,26 +28,17 @@ if TYPE_CHECKING:
 WIDTH, HEIGHT = 40, 30
 
 
-def image(mode: str) -> Image.Image:
-    picture = Image.fromarray(pictures.pixels(WIDTH, HEIGHT)).convert(mode)
-    if mode == "RGBA":
-        picture.putalpha(Image.fromarray(pictures.pixels(WIDTH, HEIGHT, 2)[:, :, 0]))
-    return picture
-
-
 @cache
 def encoded(kind: str, mode: str = "RGB", orientation: int = 1) -> bytes:
+    image = pictures.of_mode(mode, WIDTH, HEIGHT)
     options: dict[str, Any] = {} if orientation == 1 else {"exif": pictures.exif(orientation)}
     if kind == "avif":
-        return pictures.encode(image(mode), format="AVIF", quality=90, speed=9, **options)
-    out = io.BytesIO()
-    pillow_heif.from_pillow(image(mode)).save(out, quality=90, **options)
-    return out.getvalue()
+        return pictures.encode(image, format="AVIF", quality=90, speed=9, **options)
+    return pictures.heic(image, **options)
 
 
 def by_pillow(data: bytes, mode: str) -> NDArray[np.uint8]:
-    opened = pillow_heif.HeifImageFile(io.BytesIO(data)) if sniff(data) == "heif" else pictures.opened(data)
-    return np.asarray(opened.convert(mode))
+    return np.asarray(pictures.opened(data).convert(mode))
 
 
 @pytest.mark.parametrize("kind", ["avif", "heif"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,32 +18,17 @@ from stoker.recipe import Recipe, check, convert, parse_encode, parse_resize
 from stoker.recipe.image_formats import decode_with_pillow, is_lossy_webp, is_whole_png
 from stoker.types import Box
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 WIDTH, HEIGHT = 40, 30
 CROP = Box(0.25, 0.1, 0.75, 0.9)
 pytestmark = pytest.mark.filterwarnings("ignore:Palette images with Transparency:UserWarning")
 
 
 def image(mode: str, seed: int = 1) -> Image.Image:
-    """Pixels of a mode; with alpha, it is nowhere the same for long."""
-    rgb = pictures.pixels(WIDTH, HEIGHT, seed)
-    if mode == "I;16":
-        return Image.fromarray(rgb[:, :, 0].astype(np.uint16) * 251 + rgb[:, :, 1])
-    converted = Image.fromarray(rgb).convert(mode)
-    if mode in ("LA", "RGBA"):
-        converted.putalpha(Image.fromarray(pictures.pixels(WIDTH, HEIGHT, seed + 1)[:, :, 2]))
-    return converted
+    return pictures.of_mode(mode, WIDTH, HEIGHT, seed)
 
 
 def save(kind: str, mode: str = "RGB", **options: Any) -> bytes:
     return pictures.encode(image(mode), format=kind, **options)
-
-
-def as_pillow_gives_it(data: bytes, mode: str) -> NDArray[Any]:
-    """The first frame in a mode."""
-    return np.asarray(pictures.in_mode(opened(data), mode))
 
 
 FRAMES = {"save_all": True, "append_images": [image("RGB", 2), image("RGB", 3)]}
@@ -133,8 +118,8 @@ def test_what_cannot_be_kept_becomes_a_png_of_the_same_pixels(name: str, setting
     data, recipe = LOSSLESS[name], Recipe(**settings)
     stored, mode = convert(data, recipe), own_mode(LOSSLESS[name])
     assert (opened(stored.data).format, opened(stored.data).mode) == ("PNG", mode)
-    assert (as_pillow_gives_it(stored.data, mode) == as_pillow_gives_it(data, mode)).all()
-    assert (_native.decode_image(stored.data) == as_pillow_gives_it(data, "RGB")).all()
+    assert (pictures.whole(stored.data, mode) == pictures.whole(data, mode)).all()
+    assert (_native.decode_image(stored.data) == pictures.whole(data, "RGB")).all()
     assert (stored.storing.format, stored.storing.method) == ("png", "encoded")
     assert stored.storing.converted == stored.storing.source
     assert check(data, recipe) == stored.storing
@@ -168,8 +153,7 @@ def test_nothing_lossless_becomes_lossy(name: str, recipe: Recipe, crop: Box | N
     if recipe.filter == "tf1-legacy":
         assert mode == "RGB"
         return
-    steps = as_pillow_gives_it(ANY[name], mode)
-    expected = Image.fromarray(steps)
+    expected = pictures.shown(ANY[name], mode)
     if crop is not None:
         expected = expected.crop((10, 3, 30, 27))
     if recipe.exif == "apply" and name == "PNG with an orientation":
@@ -178,7 +162,7 @@ def test_nothing_lossless_becomes_lossy(name: str, recipe: Recipe, crop: Box | N
         expected = pictures.square(expected)
     if recipe.resize is not None:
         expected = expected.resize((stored.width, stored.height), Image.Resampling.BICUBIC)
-    assert (as_pillow_gives_it(stored.data, mode) == np.asarray(expected)).all()
+    assert (pictures.whole(stored.data, mode) == pictures.channels_last(expected)).all()
 
 
 @each(
@@ -220,10 +204,10 @@ def test_encode_decides_for_all(name: str, encode: str) -> None:
     assert check(data, recipe) == stored.storing
     assert (stored.width, stored.height) == (WIDTH, HEIGHT)
     if encode in ("png", "webp:lossless"):
-        assert (as_pillow_gives_it(stored.data, "RGB") == as_pillow_gives_it(data, "RGB")).all()
+        assert (pictures.whole(stored.data, "RGB") == pictures.whole(data, "RGB")).all()
     if encode.startswith("webp"):
         assert is_lossy_webp(stored.data) <= (encode != "webp:lossless" or "WebP" in name)
-        seen_through = "A" in own_mode(data) and (as_pillow_gives_it(data, "RGBA")[:, :, 3] < 255).any()
+        seen_through = "A" in own_mode(data) and (pictures.whole(data, "RGBA")[:, :, 3] < 255).any()
         assert opened(stored.data).has_transparency_data == seen_through
 
 
@@ -240,7 +224,7 @@ def test_for_readers_of_jpeg_and_png_nothing_is_lost() -> None:
     for name in ("lossless WebP", "lossy WebP"):
         stored = convert(KEPT[name], recipe)
         assert stored.storing.format == "png"
-        assert (as_pillow_gives_it(stored.data, "RGB") == as_pillow_gives_it(KEPT[name], "RGB")).all()
+        assert (pictures.whole(stored.data, "RGB") == pictures.whole(KEPT[name], "RGB")).all()
 
 
 @pytest.mark.decodes("png")

@@ -34,7 +34,32 @@ def jpeg(width: int, height: int, seed: int = 0, mode: str = "RGB", **options: o
     return encode(Image.fromarray(pixels(width, height, seed)).convert(mode), **{"quality": 92, **options})
 
 
+def of_mode(mode: str, width: int, height: int, seed: int = 0) -> Image.Image:
+    """A picture in one of Pillow's modes, its transparency and its 16 bits at random."""
+    rng = np.random.default_rng(seed)
+    picture = Image.fromarray(pixels(width, height, seed))
+    if mode.startswith("I;16"):
+        values = rng.integers(0, 1 << 16, (height, width)).astype(">u2" if mode == "I;16B" else "<u2")
+        return Image.frombytes(mode, (width, height), values.tobytes())
+    picture = picture.convert("L").convert(mode) if mode in ("LA", "1") else picture.convert(mode)
+    if mode in ("LA", "RGBA"):
+        picture.putalpha(Image.fromarray(rng.integers(0, 256, (height, width), dtype=np.uint8)))
+    return picture
+
+
+def heic(image: Image.Image, **options: object) -> bytes:
+    import pillow_heif  # noqa: PLC0415
+
+    out = io.BytesIO()
+    pillow_heif.from_pillow(image).save(out, quality=90, **options)
+    return out.getvalue()
+
+
 def opened(data: bytes) -> Image.Image:
+    if data[4:11] == b"ftyphei":
+        import pillow_heif  # noqa: PLC0415
+
+        return pillow_heif.HeifImageFile(io.BytesIO(data))
     return Image.open(io.BytesIO(data))
 
 
@@ -72,12 +97,16 @@ def channels_last(image: Image.Image) -> np.ndarray:
     return array if array.ndim == 3 else array[:, :, None]
 
 
-def whole(data: bytes) -> np.ndarray:
-    """The pixels that Stoker gives of a file."""
+def shown(data: bytes, mode: str = "RGB") -> Image.Image:
+    """What Stoker makes of a file."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with opened(data) as image:
-            return np.asarray(in_mode(image, "RGB"))
+        return in_mode(opened(data), mode)
+
+
+def whole(data: bytes, mode: str = "RGB") -> np.ndarray:
+    """Its pixels: (H, W, C), or (H, W, 1) of grey."""
+    return channels_last(shown(data, mode))
 
 
 def exif(orientation: int) -> bytes:

@@ -5,19 +5,15 @@
 
 from __future__ import annotations
 
-import io
 import re
 import sys
-import warnings
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pillow_heif
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image
 
 import stoker
 from loader.shards import payload
@@ -33,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from PIL import Image
+
 SEED = 5
 WIDTH, HEIGHT = 60, 44
 MODES = {"RGB": 3, "L": 1, "RGBA": 4, "I;16": 1}
@@ -40,31 +38,12 @@ MODES = {"RGB": 3, "L": 1, "RGBA": 4, "I;16": 1}
 pytestmark = pytest.mark.filterwarnings("ignore:Palette images with Transparency:UserWarning")
 
 
-def image(mode: str, seed: int = 0, width: int = WIDTH, height: int = HEIGHT) -> Image.Image:
-    """A picture in one of Pillow's modes, its transparency and its 16 bits at random."""
-    rng = np.random.default_rng(seed)
-    picture = Image.fromarray(pictures.pixels(width, height, seed))
-    if mode.startswith("I;16"):
-        values = rng.integers(0, 1 << 16, (height, width)).astype(">u2" if mode == "I;16B" else "<u2")
-        return Image.frombytes(mode, (width, height), values.tobytes())
-    picture = picture.convert("L").convert(mode) if mode in ("LA", "1") else picture.convert(mode)
-    if mode in ("LA", "RGBA"):
-        picture.putalpha(Image.fromarray(rng.integers(0, 256, (height, width), dtype=np.uint8)))
-    return picture
+def image(mode: str, seed: int = 0) -> Image.Image:
+    return pictures.of_mode(mode, WIDTH, HEIGHT, seed)
 
 
 def file(mode: str, seed: int = 0, **options: object) -> bytes:
     return pictures.encode(image(mode, seed), **options)
-
-
-def heic(mode: str, seed: int) -> bytes:
-    out = io.BytesIO()
-    pillow_heif.from_pillow(image(mode, seed)).save(out, quality=90)
-    return out.getvalue()
-
-
-def opened_by_pillow(data: bytes) -> Image.Image:
-    return pillow_heif.HeifImageFile(io.BytesIO(data)) if sniff(data) == "heif" else Image.open(io.BytesIO(data))
 
 
 def pngs(color: int, bits: int) -> dict[str, bytes]:
@@ -115,7 +94,7 @@ ROWS: dict[str, dict[str, bytes]] = {
     "JPEG 2000, 8": {mode: file(mode, 21, format="JPEG2000") for mode in ("L", "LA", "RGB", "RGBA")},
     "JPEG 2000, grey, 16": {"I;16": file("I;16", 22, format="JPEG2000")},
     "AVIF, 8": {mode: file(mode, 31, format="AVIF", quality=90, speed=9) for mode in ("L", "RGB", "RGBA")},
-    "HEIC, 8": {mode: heic(mode, 32) for mode in ("L", "RGB", "RGBA")},
+    "HEIC, 8": {mode: pictures.heic(image(mode, 32)) for mode in ("L", "RGB", "RGBA")},
     "PPM, 1 to 8": {mode: file(mode, 23, format="PPM") for mode in ("1", "L", "RGB")},
     "PPM, grey, 16": {"I;16": file("I;16", 24, format="PPM")},
 }
@@ -137,15 +116,9 @@ TRANSFORMS: dict[str, list[Any]] = {
 }
 
 
-def whole(data: bytes, mode: str) -> Image.Image:
-    with opened_by_pillow(data) as opened, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return pictures.in_mode(opened, mode)
-
-
 def is_refused(data: bytes, mode: str) -> bool:
     try:
-        whole(data, mode)
+        pictures.shown(data, mode)
     except ValueError:
         return True
     return False
@@ -165,7 +138,7 @@ KINDS_OF_MODES = {
 
 def stored(data: bytes) -> tuple[str, str, dict[str, Any]]:
     """What kind of image is in a file, its format, and its values as they lie there: grey or colours, and alpha."""
-    with opened_by_pillow(data) as opened:
+    with pictures.opened(data) as opened:
         own, clear, form = np.asarray(opened).astype(np.int64), opened.info.get("transparency"), opened.format or ""
         kind, mode = KINDS_OF_MODES[opened.mode], opened.mode
         palette = np.array(opened.getpalette() or ()).reshape(-1, 3)
@@ -251,7 +224,7 @@ def test_batches_of_a_folder_and_of_shards_have_the_pixels_of_pillow(
     column: str,
 ) -> None:
     names = names_in(mode)
-    wholes = {name: whole(FILES[name][1], mode) for name in names}
+    wholes = {name: pictures.shown(FILES[name][1], mode) for name in names}
     dtype = np.uint16 if mode == "I;16" else np.uint8
     worst: dict[str, int] = {}
     for chosen in TRANSFORMS[column]:
@@ -281,7 +254,7 @@ def test_decoded_images_of_every_kind_are_cached(folders: dict[str, tuple[Path, 
         with stoker.Loader(stoker.open(folder), 16, transform=chosen, seed=SEED, threads=2, cache=cache) as loader:
             for epoch, batch in ((epoch, batch) for epoch in range(2) for batch in loader):
                 for pixels, index in zip(batch.images, batch.indices.tolist(), strict=True):
-                    shown = whole(FILES[names[index]][1], "RGB")
+                    shown = pictures.shown(FILES[names[index]][1], "RGB")
                     expected = transform.show(shown, chosen, transform.Draws(SEED, epoch, index))
                     assert (pixels == expected).all(), names[index]
         assert cache.native.counts().hits >= len(names)
@@ -293,7 +266,7 @@ def test_fast_decoding_shrinks_jpegs_alone(folders: dict[str, tuple[Path, Path]]
         batch = next(iter(loader))
     for pixels, index in zip(batch.images, batch.indices.tolist(), strict=True):
         row, data = FILES[names[index]]
-        expected = transform.show(whole(data, "RGB"), chosen, transform.Draws(0, 0, index))
+        expected = transform.show(pictures.shown(data, "RGB"), chosen, transform.Draws(0, 0, index))
         assert np.abs(pixels.astype(int) - expected).max() <= (16 if row.startswith("JPEG,") else 1), names[index]
 
 
@@ -302,7 +275,7 @@ def test_one_sample_is_what_batches_show(folders: dict[str, tuple[Path, Path]], 
     for folder in folders[mode]:
         train = stoker.open(folder, mode=mode)
         for index, name in enumerate(names_in(mode)):
-            assert (train[index].decode() == pictures.channels_last(whole(FILES[name][1], mode))).all(), name
+            assert (train[index].decode() == pictures.whole(FILES[name][1], mode)).all(), name
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -312,7 +285,7 @@ def test_a_build_without_decoders_has_the_same_pixels_from_pillow(mode: Any) -> 
         data = FILES[name][1]
         if (kind := sniff(data)) != "jpeg":
             pixels, _ = decode_with_pillow(data, kind, Recipe().check_pixels, mode)
-            expected = pictures.channels_last(whole(data, mode))
+            expected = pictures.whole(data, mode)
             assert pixels.dtype == expected.dtype
             assert pixels.flags.c_contiguous
             assert (pixels == expected).all(), name
@@ -359,7 +332,7 @@ def any_file(draw: st.DrawFn, width: int, height: int) -> bytes:
             ]
         )
     )
-    return pictures.encode(image(mode, seed, width, height), **options)
+    return pictures.encode(pictures.of_mode(mode, width, height, seed), **options)
 
 
 @pytest.fixture(scope="module")
@@ -383,7 +356,7 @@ def test_any_size_and_crop_has_the_pixels_of_pillow(
                 next(iter(loader))
             return
         pixels = next(iter(loader)).images[0]
-    expected = transform.show(whole(encoded, mode), chosen, transform.Draws(seed, 0, 0))
+    expected = transform.show(pictures.shown(encoded, mode), chosen, transform.Draws(seed, 0, 0))
     assert (pixels == pictures.channels_last(expected)).all()
 
 
@@ -437,7 +410,7 @@ def test_what_a_build_keeps_has_the_same_pixels_in_every_mode(tmp_path: Path) ->
         for name in names_in(mode):
             stored_, expected = (
                 by_name[f"{name}.bin.JPEG"].decode(),
-                pictures.channels_last(whole(FILES[name][1], mode)),
+                pictures.whole(FILES[name][1], mode),
             )
             if (stored_ != expected).any():
                 differing.add((mode, name))
