@@ -27,7 +27,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Self, cast
+from typing import TYPE_CHECKING, cast
 
 from pyspark import inheritable_thread_target
 from pyspark.accumulators import AccumulatorParam
@@ -153,7 +153,7 @@ class SparkEngine:
             ConfigError: The executors lack something, or do not see what the driver sees.
             KeyboardInterrupt: The jobs of Spark's are cancelled.
         """
-        shared = _Shared(self._converter, self._destination, BuildGuard.of(self._destination), given)
+        shared = _Shared(self._converter, self._destination, read_journal_head(self._destination), given)
         sent = self._spark.broadcast(shared)
         self._advanced(0, 0, 0)  # the rate counts from here
         try:
@@ -280,13 +280,13 @@ class _Shared:
 
     converter: ItemConverter  # turns items into records; pickled without the list of items
     destination: Location  # the dataset; an absolute path, or in a store
-    guard: BuildGuard  # checks that it is still being built
+    head: bytes  # what its journal begins with as long as it is being built
     given: Given  # settings of stores and signatures of URLs, which executors take over with it
 
     def build(self, job: ShardJob) -> ShardResult:
-        self.guard.check(self.destination)
+        check = partial(check_under_way, self.head, self.destination)
+        check()
         self._check_source()
-        check = partial(self.guard.check, self.destination)
         return build_shard(self.converter, self.destination, job, before_commit=check)
 
     def _check_source(self) -> None:
@@ -326,30 +326,20 @@ def pack(job: ShardJob) -> bytes:
     return zlib.compress(pickle.dumps(job, pickle.HIGHEST_PROTOCOL), _FAST)
 
 
-@dataclass(frozen=True, slots=True)
-class BuildGuard:
-    """Keeps attempts that Spark has lost sight of from writing into what has taken the place of their build.
+def check_under_way(head: bytes, destination: Location) -> None:
+    """Check that the build whose journal begins with ``head`` is still under way in a destination.
 
-    Such an attempt may continue: on a machine that is cut off, or of a driver that was killed. While the same build is
-    under way it does no harm, for it writes the same bytes. Afterwards another one may have begun in the same folder.
+    That keeps attempts that Spark has lost sight of from writing into what has taken the place of their build. Such an
+    attempt may continue: on a machine that is cut off, or of a driver that was killed. While the same build is under
+    way it does no harm, for it writes the same bytes. Afterwards another one may have begun in the same folder.
     """
-
-    settings: bytes  # what its journal begins with
-
-    @classmethod
-    def of(cls, destination: Location) -> Self:
-        """Return the guard of the build that has begun in a destination."""
-        return cls(read_journal_head(destination))
-
-    def check(self, destination: Location) -> None:
-        """Check that this build is still under way."""
-        try:
-            same = read_journal_head(destination) == self.settings
-        except FileNotFoundError:
-            message = f"{destination} is not the directory that the driver builds in, or that build has ended"
-            raise ConfigError(f"{message}; build into a directory that all executors share, or into a bucket") from None
-        if not same:
-            raise ConfigError(f"another build has begun in {destination}")
+    try:
+        same = read_journal_head(destination) == head
+    except FileNotFoundError:
+        message = f"{destination} is not the directory that the driver builds in, or that build has ended"
+        raise ConfigError(f"{message}; build into a directory that all executors share, or into a bucket") from None
+    if not same:
+        raise ConfigError(f"another build has begun in {destination}")
 
 
 def versions(*, compressed: bool) -> dict[str, str]:

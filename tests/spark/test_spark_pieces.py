@@ -12,10 +12,11 @@ import pytest
 
 from stoker.builder import PRESETS, ItemConverter, ShardJob
 from stoker.errors import ClusterError, ConfigError
+from stoker.format import read_journal_head
 from stoker.recipe import Recipe
 from stoker.sources import Item, ItemTableBuilder, SourceOptions, list_source
 from stoker.spark import (
-    BuildGuard,
+    check_under_way,
     check_versions,
     explain,
     pack,
@@ -87,19 +88,19 @@ def test_a_failure_of_the_cluster_is_one_sentence(cause: str, message: str) -> N
     assert len(str(error)) < 700
 
 
-def test_a_guard_holds_only_while_its_build_is_under_way(tmp_path: Path) -> None:
+def test_a_build_is_under_way_as_long_as_its_journal_begins_so(tmp_path: Path) -> None:
     journal = tmp_path / "build.journal"
     journal.write_bytes(b'{"settings": 1}\n{"shard": "a"}\n')
-    guard = BuildGuard.of(location(tmp_path))
-    guard.check(location(tmp_path))
+    head = read_journal_head(location(tmp_path))
+    check_under_way(head, location(tmp_path))
     journal.write_bytes(b'{"settings": 1}\n{"shard": "a"}\n{"shard": "b"}\n')
-    guard.check(location(tmp_path))
+    check_under_way(head, location(tmp_path))
     journal.write_bytes(b'{"settings": 2}\n')
     with pytest.raises(ConfigError, match="another build has begun"):
-        guard.check(location(tmp_path))
+        check_under_way(head, location(tmp_path))
     journal.unlink()
     with pytest.raises(ConfigError, match="or that build has ended"):
-        guard.check(location(tmp_path))
+        check_under_way(head, location(tmp_path))
 
 
 def test_versions_are_compared_by_name() -> None:
