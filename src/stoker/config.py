@@ -283,9 +283,9 @@ def _read(path: Path) -> str | None:
 
 def user_cache_directory() -> Path | None:
     """Return the folder for caches of this user; None if there is none."""
-    own = os.environ.get("STOKER_CACHE_DIR")
-    if own:
-        return Path(own).absolute()
+    chosen = os.environ.get("STOKER_CACHE_DIR")
+    if chosen:
+        return Path(chosen).absolute()
     shared = Path(os.environ.get("XDG_CACHE_HOME", ""))
     if shared.is_absolute():  # a relative one is ignored, as the XDG Base Directory Specification asks for
         return shared / "stoker"

@@ -123,8 +123,8 @@ def declared(cls: type[Settings]) -> tuple[Setting, ...]:
     """Return the settings of a class, in order."""
     # Annotations are read when settings are first made, not with the import.
     hints = get_type_hints(cls, include_extras=True)
-    own = fields(cls)  # type: ignore[arg-type]  # every subclass is a dataclass
-    return tuple(_setting(field.name, hints[field.name], field.default) for field in own)
+    own_fields = fields(cls)  # type: ignore[arg-type]  # every subclass is a dataclass
+    return tuple(_setting(field.name, hints[field.name], field.default) for field in own_fields)
 
 
 def _setting(name: str, hint: Any, default: Any) -> Setting:

@@ -229,14 +229,14 @@ def _info(data: bytes) -> ImageInfo:
     if kind not in FORMATS and kind != "jpeg":
         raise ImageError(not_an_image(kind, data))
     width, height = dimensions(data, kind)
-    own, bits = own_mode(data, kind), bits_of(data, kind)
+    stored_mode, bits = own_mode(data, kind), bits_of(data, kind)
     jpeg = _native.probe_jpeg(data) if kind == "jpeg" else None
     problem = _problem(data, kind, width * height)
     return ImageInfo(
         format=kind,
         height=height,
         width=width,
-        mode=cast("Mode", {"LA": "RGBA", "CMYK": "RGB"}.get(own, own)),
+        mode=cast("Mode", {"LA": "RGBA", "CMYK": "RGB"}.get(stored_mode, stored_mode)),
         bits=bits,
         orientation=orientation(data, kind) if jpeg or problem is None else 1,
         progressive=jpeg.progressive if jpeg else kind == "png" and data[28] == 1,

@@ -159,7 +159,7 @@ def batches(
     ===========  =====================  =============================================================================
     ``images``   uint8 (B, H, W, C)     C is 3 in mode RGB, 1 in L, 4 in RGBA; I;16 is uint16 (B, H, W, 1); with
                                         `stoker.MultiCrop` a tuple
-    ``labels``   int32 (B,)             as stored in the records; -1 where there is none
+    ``labels``   int32 (B,)             as stored in the records; -1 for no label
     ``indices``  int32 (B,)             index of each sample in its split
     ``valid``    bool (B,)              false for samples that are repeated to fill the last batch of an epoch
     ``seeds``    uint32 (B, 2)          random bits of each sample in this epoch, as ``jax.random.wrap_key_data`` takes

@@ -272,7 +272,7 @@ class _Merging(Task):
         return sum(job.shard.records for job in self.jobs if job.name in shards)
 
     def make(self, shards: Collection[str], run: Run) -> None:
-        for result in run.there.values():
+        for result in run.finished.values():
             run.resumed(result)
         jobs = [job for job in self.jobs if job.name in shards]
         at_once = _COPIED_AT_ONCE_REMOTE if self._is_remote else min(_COPIED_AT_ONCE, available_cpus())

@@ -295,23 +295,23 @@ def shuffle_quality(order: EpochOrder, batch_size: int, *, block: int | None = N
     Args:
         order: The order of one epoch.
         batch_size: Samples of a batch, of all ranks together.
-        block: Number of samples of the blocks to count. Default: that of the order's own blocks, or the default.
+        block: Number of samples of the blocks to count. Default: as in the order, or else in `BlockShuffle()`.
 
     Raises:
         ConfigError: ``batch_size`` or ``block`` is out of range.
     """
     check_range("batch_size", batch_size, 1, 2**30)
-    own = order.shuffle if isinstance(order.shuffle, BlockShuffle) else BlockShuffle()
-    counted = (own if block is None else BlockShuffle(block)).block
+    own_blocks = order.shuffle if isinstance(order.shuffle, BlockShuffle) else BlockShuffle()
+    counted = (own_blocks if block is None else BlockShuffle(block)).block
     full = _entropies(replace(order, shuffle=True), batch_size)
-    mine = _entropies(order, batch_size)
+    entropies = _entropies(order, batch_size)
     best = float(full.mean())
     return ShuffleQuality(
-        quality=float(mine.mean()) / best if best > 0 else 1.0,  # with batches of one sample, all orders are equal
-        entropy=float(mine.mean()),
+        quality=float(entropies.mean()) / best if best > 0 else 1.0,  # with batches of one sample, all orders are equal
+        entropy=float(entropies.mean()),
         block=counted,
         blocks_read=_blocks_read(order, counted),
-        batches=len(mine),
+        batches=len(entropies),
     )
 
 

@@ -102,7 +102,7 @@ def dataset(
     ============  ==================  ==================================================================
     ``images``    uint8 (B, H, W, C)  C is 3 in mode RGB, 1 in L, 4 in RGBA; I;16 is uint16 (B, H, W, 1); with
                                       `stoker.MultiCrop` a tuple of them, one for each transform
-    ``labels``    int64 (B,)          as stored in the records; -1 where there is none
+    ``labels``    int64 (B,)          as stored in the records; -1 for no label
     ``indices``   int64 (B,)          number of each sample in its split
     ``valid``     bool (B,)           false for samples that are repeated to fill the last batch of an epoch
     ``seeds``     int64 (B,)          random bits of each sample in this epoch, for transforms of your own
@@ -228,10 +228,10 @@ def state_at(
     epoch, consumed, *bits = numbers.tolist()
     if not bits and seed is None:
         raise ConfigError("position has two numbers, and no seed; give seed=, as it was given to dataset()")
-    own = bits[0] % 2**64 if bits else seed
-    if seed not in (None, own):
-        raise ConfigError(f"position is of seed {own}, and not of {seed}; omit seed=")
-    return Feed(dataset, LoaderSettings.of_order(arguments, own)).run.state_at(Position(epoch, consumed))
+    own_seed = bits[0] % 2**64 if bits else seed
+    if seed not in (None, own_seed):
+        raise ConfigError(f"position is of seed {own_seed}, and not of {seed}; omit seed=")
+    return Feed(dataset, LoaderSettings.of_order(arguments, own_seed)).run.state_at(Position(epoch, consumed))
 
 
 def _passes(

@@ -102,7 +102,7 @@ class TorchBatch(Generic[ImagesT_co]):
     images    that of the loader      as in `stoker.Batch`: a tensor, or a tuple of them if the transform gives
                                       several; ``images.permute(0, 3, 1, 2)`` is a channels-last view of NHWC. PyTorch
                                       supports little for uint16, as in mode I;16: ask for floats, or convert it
-    labels    int64 (B,)              as stored in the records; -1 where there is none
+    labels    int64 (B,)              as stored in the records; -1 for no label
     indices   int64 (B,)              index of each sample in its split
     valid     bool (B,)               false for samples that are repeated to fill the last batch of an epoch
     seeds     int64 (B,)              for random choices of your own: the 64 bits of the batch's uint64
@@ -183,8 +183,8 @@ def _changed(batch: Batch | TorchBatch[Any], kind: type, change: Callable[[Any],
 
 def _for_numpy(tensor: Tensor) -> Tensor:
     """Return a tensor that NumPy can read: on the CPU, and not of bfloat16."""
-    there = tensor.detach().cpu()
-    return there.float() if there.dtype == torch.bfloat16 else there
+    on_cpu = tensor.detach().cpu()
+    return on_cpu.float() if on_cpu.dtype == torch.bfloat16 else on_cpu
 
 
 def _tensor(array: np.ndarray[Any, Any]) -> Tensor:
@@ -410,12 +410,12 @@ class DataLoader(Generic[TransformT_co]):
         Warns:
             UserWarning: A state was loaded, is in another epoch and was not used.
         """
-        at = self.loader.state_dict()["epoch"]
-        if self._loaded and at == epoch:
+        current = self.loader.state_dict()["epoch"]
+        if self._loaded and current == epoch:
             return
         if self._loaded:
-            message = f"set_epoch({epoch}) drops the loaded state, which is in epoch {at}"
-            warnings.warn(f"{message}; go on with epoch {at}, as with loader.state_dict()['epoch']", stacklevel=2)
+            message = f"set_epoch({epoch}) drops the loaded state, which is in epoch {current}"
+            warnings.warn(f"{message}; go on with epoch {current}, as with loader.state_dict()['epoch']", stacklevel=2)
         self._loaded = False
         self.loader.set_epoch(epoch)
 

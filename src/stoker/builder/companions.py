@@ -102,18 +102,18 @@ def _make_manifest(plan: Plan, settings: BuildSettings, results: Sequence[ShardR
 
 
 def _split(plan: Plan, split: SplitPlan, label_base: int, results: Sequence[ShardResult], classes: int) -> Split:
-    mine = [result for result in results if result.split == split.name]
-    rejected = np.asarray([reject.label for result in mine for reject in result.rejects], np.int64)
+    split_results = [result for result in results if result.split == split.name]
+    rejected = np.asarray([reject.label for result in split_results for reject in result.rejects], np.int64)
     # The first count is of items without a class.
     counts = counts_of(plan.tree.table.labels, [split.rows], classes)
     counts -= np.bincount(rejected + 1, minlength=len(counts))
-    for label, count in [pair for result in mine for pair in result.labels.items()]:
+    for label, count in [pair for result in split_results for pair in result.labels.items()]:
         counts[0] -= count
         counts[label + 1] += count
     boxes: Counter[int] = Counter()
-    for result in mine:
+    for result in split_results:
         boxes.update(result.boxes)
-    shards = tuple(result.file for result in mine)
+    shards = tuple(result.file for result in split_results)
     records = sum(shard.records for shard in shards)
     assert records + len(rejected) == len(split.rows), "an item is neither in the dataset nor among its rejects"
     return Split(

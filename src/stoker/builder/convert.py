@@ -262,14 +262,14 @@ def _slot_of(values: Sequence[object]) -> str | None:
 
 def _build_plain(files: Sequence[_PlainFile | None], at: int, storing: _native.JpegStoring, outcome: Outcome) -> int:
     """Convert some of the files from a position on, as far as they are plain, and return how many."""
-    some: list[_PlainFile] = []
+    plain: list[_PlainFile] = []
     for file in islice(files, at, None):
         if file is None:
             break
-        some.append(file)
-    if not some:
+        plain.append(file)
+    if not plain:
         return 0
-    data, sizes, crc32c, kept = _native.build_records(some, storing)
+    data, sizes, crc32c, kept = _native.build_records(plain, storing)
     if sizes:
         outcome.records.append(FramedRecords(data.data, sizes, crc32c))
         for method, count in (("kept", kept), ("encoded", len(sizes) - kept)):

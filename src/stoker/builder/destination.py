@@ -1,4 +1,4 @@
-"""The directory of a dataset: whether it may be built in, and what is there already."""
+"""The destination of a dataset: whether a build may write there, and what it holds already."""
 
 from __future__ import annotations
 
@@ -127,8 +127,8 @@ def what_is_replaced(destination: Location, settings: dict[str, Any]) -> str | N
     if manifest is not None:
         return f"dataset {manifest.dataset_id} of {manifest.records:,} records"
     if is_unfinished(destination):
-        there, results = read_journal(destination)
-        if there not in ({}, settings):
+        existing, results = read_journal(destination)
+        if existing not in ({}, settings):
             return f"unfinished build of {len(results):,} shards"
     return None
 
@@ -201,13 +201,13 @@ def manifest_settings(manifest: Manifest) -> dict[str, Any]:
     }
 
 
-def _refuse_other(destination: Location, what: str, there: dict[str, Any], wanted: dict[str, Any]) -> None:
-    if there == wanted:
+def _refuse_other(destination: Location, what: str, existing: dict[str, Any], wanted: dict[str, Any]) -> None:
+    if existing == wanted:
         return
     changes = "; ".join(
-        f"{key} is {_shown(there.get(key))}, not {_shown(wanted.get(key))}"
-        for key in sorted(there.keys() | wanted.keys())
-        if there.get(key) != wanted.get(key)
+        f"{key} is {_shown(existing.get(key))}, not {_shown(wanted.get(key))}"
+        for key in sorted(existing.keys() | wanted.keys())
+        if existing.get(key) != wanted.get(key)
     )
     message = f"{destination} holds {what} with other settings ({changes})"
     message += "; use the same settings or another directory, or overwrite it"

@@ -51,8 +51,8 @@ def duplicates_to_drop(
         rows = tree.splits[split]
         with stoppable_pool(request_threads(tree, threads), "stoker-digest", only_reads=True) as pool:
             for first in range(0, len(rows), _DIGESTS_AT_ONCE):
-                some = rows[first : first + _DIGESTS_AT_ONCE].tolist()
-                for row, known in zip(some, pool.map(partial(_digest, tree, split), some), strict=True):
+                chunk = rows[first : first + _DIGESTS_AT_ONCE].tolist()
+                for row, known in zip(chunk, pool.map(partial(_digest, tree, split), chunk), strict=True):
                     # An item without a digest cannot be read; the build rejects it.
                     other = row if known is None else stays.setdefault(known, row)
                     if other != row:

@@ -130,7 +130,7 @@ def _number(environment: Mapping[str, str], name: str) -> int:
 
 
 def chosen_part(text: str | None, *, finish: bool, engine: bool, overwrite: bool) -> Part | None:
-    """Return the part that ``--part`` and ``--finish`` mean; None if neither is given. Flags say what else is given.
+    """Return the part that ``--part`` and ``--finish`` mean, or None; the flags say which options are given.
 
     Raises:
         ConfigError: The part is not understood, or options contradict each other.

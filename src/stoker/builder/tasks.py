@@ -128,20 +128,20 @@ def build_part(
     tree = listed.tree
     task = ListedBuild(listed, settings, location(destination))
     written = write(task, part=part, announce=lambda: task.check_size(announce), progress=progress)
-    own = frozenset(name for shard, name in enumerate(task.shard_names) if part.has(shard))
-    mine = [result for result in written.results if result.file.name in own]
+    own_shards = frozenset(name for shard, name in enumerate(task.shard_names) if part.has(shard))
+    own_results = [result for result in written.results if result.file.name in own_shards]
     seconds = time.monotonic() - started
     return PartReport(
         part=part,
-        shards=len(own),
-        resumed_shards=len(own & written.resumed),
+        shards=len(own_shards),
+        resumed_shards=len(own_shards & written.resumed),
         all_shards=len(task.shard_names),
         missing_shards=written.missing,
         seconds=seconds,
         items=written.items,
         size_bytes=written.size_bytes,
-        rejects=tuple(rejects_of(mine)),
-        annotation_errors=tuple(error for result in mine for error in result.annotation_errors),
+        rejects=tuple(rejects_of(own_results)),
+        annotation_errors=tuple(error for result in own_results for error in result.annotation_errors),
         warnings=tree.warnings,
         dataset=None if written.missing else build_report(written, tree, task.destination, seconds),
     )
@@ -199,7 +199,7 @@ class ListedBuild(Task):
     def make(self, shards: Collection[str], run: Run) -> None:
         """Make shards, after checking that existing ones were made of the same records."""
         reader, rows = self._reader, self._rows
-        for name, result in run.there.items():
+        for name, result in run.finished.items():
             if reader.has_witness and result.digest != reader.witness(rows[name]()):
                 raise made_of_others(self.destination, name, "the records are others now")
             run.resumed(result)
@@ -333,9 +333,9 @@ class StreamBuild(Task):
 
     def _jobs(self, run: Run) -> Iterator[ShardJob]:
         """Yield the missing shards, in order; each must be made before the next one is requested."""
-        left = dict(run.there)
+        remaining = dict(run.finished)
         for split, name, items in self._shards():
-            result = left.pop(name, None)
+            result = remaining.pop(name, None)
             if result is None:
                 yield ShardJob(name, split, items, self._plan.compression)
                 continue
@@ -343,8 +343,8 @@ class StreamBuild(Task):
             if (result.file.records + len(result.rejects), result.digest) != (number, self._digests[name]):
                 raise made_of_others(self.destination, name, "the records are others now")
             run.resumed(result)
-        if left:
-            raise made_of_others(self.destination, next(iter(left)), "there are no records for it any more")
+        if remaining:
+            raise made_of_others(self.destination, next(iter(remaining)), "there are no records for it any more")
 
     def _shards(self) -> Iterator[tuple[str, str, Iterator[Item]]]:
         """Yield split, name and items of each shard; the items must be taken before the next shard is requested."""

@@ -76,11 +76,11 @@ class Run(Tally):
         self,
         total: int,
         progress: Progress | None,
-        there: Mapping[str, ShardResult],
+        finished: Mapping[str, ShardResult],
         committed: Callable[[ShardResult], None],
     ) -> None:
         super().__init__(total, progress)
-        self.there, self.committed = there, committed
+        self.finished, self.committed = finished, committed
 
     def resumed(self, result: ShardResult) -> None:
         """Count the items of a shard of an earlier run."""
@@ -208,12 +208,12 @@ def _cleaned(task: Task, journal: Journal, written: Written) -> Written:
 def _write(task: Task, journal: Journal, part: Part | None, progress: Progress | None) -> Written:
     """Make the missing shards; then publish the dataset, unless shards of other parts are missing."""
     destination = task.destination
-    own = frozenset(name for shard, name in enumerate(task.shard_names) if part is None or part.has(shard))
+    own_shards = frozenset(name for shard, name in enumerate(task.shard_names) if part is None or part.has(shard))
     if part is not None:
         note_part(destination, part)
-    there = {result.file.name: result for result in journal.results if part is None or result.file.name in own}
-    run = Run(task.count_items(own), progress, there, journal.append)
-    task.make(own - there.keys(), run)
+    earlier = {result.file.name: result for result in journal.results if part is None or result.file.name in own_shards}
+    run = Run(task.count_items(own_shards), progress, earlier, journal.append)
+    task.make(own_shards - earlier.keys(), run)
     if part is not None:
         journal = open_journal(destination, in_parts=True)  # with what other parts have done
         finished = finished_dataset(destination, task.settings_when_finished)
@@ -225,7 +225,7 @@ def _write(task: Task, journal: Journal, part: Part | None, progress: Progress |
     missing = [shard for shard, name in enumerate(names) if name not in by_name]
     if missing and part == NO_PART:
         raise missing_error(destination, names, missing)
-    written = Written("part", None, results, frozenset(there), run.items, run.size_bytes, len(missing))
+    written = Written("part", None, results, frozenset(earlier), run.items, run.size_bytes, len(missing))
     if missing:
         assert part is not None, "a shard was made and not committed"
         return written

@@ -94,7 +94,7 @@ def shortened(text: str) -> str:
 
 
 def refusal(name: str, value: object, must: str) -> SourceError:
-    """Return the error that a value is not what it must be."""
+    """Return the error that a value does not fit its field."""
     return SourceError(f"field {name!r} is {describe(value)}, but {must}")
 
 
@@ -111,8 +111,8 @@ def describe(value: object) -> str:
     if isinstance(value, (list, tuple, dict)):
         return f"a {type(value).__name__} of {len(value)}"
     kind = type(value)
-    own = kind.__module__ == "builtins"
-    return f"a value of type {kind.__qualname__ if own else f'{kind.__module__}.{kind.__qualname__}'}"
+    is_builtin = kind.__module__ == "builtins"
+    return f"a value of type {kind.__qualname__ if is_builtin else f'{kind.__module__}.{kind.__qualname__}'}"
 
 
 def read_feature(key: str, spec: FeatureSpec, features: Features) -> Values:

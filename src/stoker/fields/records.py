@@ -171,8 +171,8 @@ def roles(fields: Mapping[str, Field]) -> Roles:
     boxes = [name for name, kind in fields.items() if isinstance(kind, Boxes)]
     if len(boxes) > 1:
         raise ConfigError(f"the fields {' and '.join(boxes)} are boxes; a record can have one such field")
-    own = {image, label, *boxes}
-    extra = {name: kind for name, kind in fields.items() if name not in own}
+    role_names = {image, label, *boxes}
+    extra = {name: kind for name, kind in fields.items() if name not in role_names}
     check_extra(extra)
     return Roles(image, label, boxes[0] if boxes else None, extra)
 

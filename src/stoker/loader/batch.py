@@ -145,7 +145,7 @@ class Batch:
     images    uint8 (B, H, W, C)  C-contiguous, host memory; as the loader's ``output`` says. C is 3 in mode RGB,
                                   1 in L, 4 in RGBA; I;16 is uint16 (B, H, W, 1).
                                   With `stoker.MultiCrop` a tuple of arrays, one for each transform
-    labels    int64 (B,)          as stored in the records; -1 where there is none
+    labels    int64 (B,)          as stored in the records; -1 for no label
     indices   uint64 (B,)         index of each sample in its split; survives any change of topology
     valid     bool (B,)           false for samples that are repeated to fill the last batch of an epoch
     seeds     uint64 (B,)         a random number of each sample in this epoch, for transforms of your own

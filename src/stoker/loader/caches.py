@@ -449,14 +449,14 @@ class CacheDirectory:
         with self.locked() as counter:
             entries = self.entries()
             used = _used(counter, entries)
-            mine = next((entry for entry in entries if entry.key == key), None)
-            there = mine.disk_bytes if mine else -ENTRY_BYTES
-            others = [entry for entry in entries if entry is not mine]
-            used = self._evict(others, used, budget - (file_bytes - there))
-            if mine and used > budget:  # it was made under a larger budget
-                used, mine = self._evict([mine], used, budget), None if not mine.in_use else mine
-            fits = mine is not None or used + ENTRY_BYTES <= budget
-            _write_number(counter, used + ENTRY_BYTES if fits and mine is None else used)
+            existing = next((entry for entry in entries if entry.key == key), None)
+            existing_bytes = existing.disk_bytes if existing else -ENTRY_BYTES
+            others = [entry for entry in entries if entry is not existing]
+            used = self._evict(others, used, budget - (file_bytes - existing_bytes))
+            if existing and used > budget:  # it was made under a larger budget
+                used, existing = self._evict([existing], used, budget), None if not existing.in_use else existing
+            fits = existing is not None or used + ENTRY_BYTES <= budget
+            _write_number(counter, used + ENTRY_BYTES if fits and existing is None else used)
             return self._open_samples(key, about, file_bytes) if fits else None
 
     def clear(self) -> list[CacheEntry]:

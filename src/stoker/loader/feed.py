@@ -53,15 +53,15 @@ class RunIdentity:
 
     def position_in(self, state: Mapping[str, Any]) -> Position:
         """Return the position in a state, which must be of this run."""
-        mine = self.state_at(Position(0, 0))
+        own = self.state_at(Position(0, 0))
         if not isinstance(state, Mapping):
             raise ConfigError(f"this is not a state of a loader: {state!r}; give what state_dict() returned")
-        if set(state) != set(mine):
-            message = f"this is not a state of a loader: it has the keys {sorted(map(str, state))}, not {sorted(mine)}"
+        if set(state) != set(own):
+            message = f"this is not a state of a loader: it has the keys {sorted(map(str, state))}, not {sorted(own)}"
             raise ConfigError(f"{message}; give what state_dict() returned")
         for key in ("version", "dataset", "seed", "shuffle"):
-            if type(state[key]) is not type(mine[key]) or state[key] != mine[key]:
-                message = f"the state is for {key} {state[key]!r}, but this loader has {mine[key]!r}"
+            if type(state[key]) is not type(own[key]) or state[key] != own[key]:
+                message = f"the state is for {key} {state[key]!r}, but this loader has {own[key]!r}"
                 why = ": other samples, or the same in another order" if key == "dataset" else ""
                 raise ConfigError(message + why)
         epoch = check_range("epoch of the state", state["epoch"], 0, 2**63 - 1)

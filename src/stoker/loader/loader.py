@@ -225,13 +225,13 @@ class Loader:
             self._engine.submit(step, epoch)
         _warn_of_orientation(self.dataset)  # while the first batches are decoded
         self._agreement.compare(**self.feed.shared)
-        for left in reversed(range(self.feed.steps_after(consumed))):
+        for batches_left in reversed(range(self.feed.steps_after(consumed))):
             for step in islice(steps, 1):
                 self._engine.submit(step, epoch)
             batch = self._engine.next()
-            self._position, self._begun = batch.position, left > 0
+            self._position, self._begun = batch.position, batches_left > 0
             yield batch
-            if left > 0:
+            if batches_left > 0:
                 self._check_current(iteration)
             self._agreement.compare(seed=self.feed.seed, epoch=epoch, consumed=consumed)
         if iteration == self._iterations:

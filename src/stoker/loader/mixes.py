@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from stoker.types import Exif, Field, Mode
 
 
-_PURPOSE = 0x6D697874  # "mixt" keeps these numbers apart from what else is drawn from the seed of a loader
+_PURPOSE = 0x6D697874  # "mixt": keeps these draws apart from others of the same seed
 
 
 class Mix:
@@ -169,14 +169,14 @@ class MixedSamples(Samples):
         part_of, numbers = interleave(slots, self._counts)
         request = Request(np.empty_like(slots), np.full(len(slots), WHOLE_IMAGE, np.int32), np.empty_like(slots), slots)
         for number, part in enumerate(self._parts):
-            here = np.flatnonzero(part_of == number)
-            if len(here) == 0:
+            rows = np.flatnonzero(part_of == number)
+            if len(rows) == 0:
                 continue
-            part_request = _sample_at(part, numbers[here] + np.uint64(epoch * self._counts[number] % 2**64))
-            request.numbers[here] = part_request.numbers + self._image_starts[number]
-            request.indices[here] = part_request.indices + self._first_indices[number]
+            part_request = _sample_at(part, numbers[rows] + np.uint64(epoch * self._counts[number] % 2**64))
+            request.numbers[rows] = part_request.numbers + self._image_starts[number]
+            request.indices[rows] = part_request.indices + self._first_indices[number]
             if part_request.objects is not None and request.objects is not None:
-                request.objects[here] = part_request.objects
+                request.objects[rows] = part_request.objects
         return request
 
     def source(self, *, check: bool) -> _native.SampleSource:
@@ -198,11 +198,11 @@ def interleave(positions: NDArray[np.uint64], counts: Sequence[int]) -> tuple[ND
     undecided = np.ones(len(positions), np.bool_)  # positions that belong to one of the remaining parts
     for part in range(len(counts) - 1, 0, -1):
         before, after = (at * sums[part - 1] // sums[part] for at in (numbers, numbers + np.uint64(1)))
-        rest = after > before
-        mine = undecided & ~rest
-        part_of[mine] = part
-        numbers = np.where(mine, numbers - before, np.where(undecided, before, numbers))
-        undecided &= rest
+        in_earlier_part = after > before
+        in_this_part = undecided & ~in_earlier_part
+        part_of[in_this_part] = part
+        numbers = np.where(in_this_part, numbers - before, np.where(undecided, before, numbers))
+        undecided &= in_earlier_part
     return part_of, numbers
 
 
@@ -212,8 +212,8 @@ def _sample_at(part: Samples, running: NDArray[np.uint64]) -> Request:
     slots = np.empty_like(running)
     for number in np.unique(passes):
         order = part.order(int(number))
-        here = np.flatnonzero(passes == number)
-        for run in np.split(here, np.flatnonzero(np.diff(positions[here].astype(np.int64)) != 1) + 1):
+        rows = np.flatnonzero(passes == number)
+        for run in np.split(rows, np.flatnonzero(np.diff(positions[rows].astype(np.int64)) != 1) + 1):
             slots[run] = order.take(int(positions[run[0]]), len(run))
     return part.locate(slots, 0)
 

@@ -187,13 +187,13 @@ def _tf_config() -> Ranks | None:
         config = json.loads(os.environ.get("TF_CONFIG") or "{}")
         tasks, task = config.get("cluster", {}), config.get("task", {})
         workers = [(kind, index) for kind in ("chief", "master", "worker") for index in range(len(tasks.get(kind, ())))]
-        mine = (task.get("type"), int(task.get("index", -1)))
+        this_task = (task.get("type"), int(task.get("index", -1)))
     except (AttributeError, TypeError, ValueError) as error:
         message = f"TF_CONFIG is {os.environ['TF_CONFIG']!r}, which is not a cluster and a task in JSON: {error}"
         raise ConfigError(f"{message}; correct it, {_REMEDY}") from error
-    if "ps" in tasks or mine not in workers:  # datasets are the chief's alone; or this is the evaluator
+    if "ps" in tasks or this_task not in workers:  # datasets are the chief's alone; or this is the evaluator
         return None
-    return Ranks(workers.index(mine), len(workers), "tf.distribute (TF_CONFIG)")
+    return Ranks(workers.index(this_task), len(workers), "tf.distribute (TF_CONFIG)")
 
 
 _TORCHRUN = _Variables("torchrun", "RANK", "WORLD_SIZE")
@@ -305,14 +305,14 @@ def cpu_share() -> CpuShare:
     A launcher may bind every rank to CPUs of its own, or to those of a socket that it shares with others. So the CPUs
     that are divided are not those of this process, but those of the process that started the ranks.
     """
-    own, limit = available_cpus(), cpu_limit()
+    own_cpus, limit = available_cpus(), cpu_limit()
     ranks, variable = _local_ranks()
-    together = own if variable is None else _launchers_cpus(variable) or own
+    together = own_cpus if variable is None else _launchers_cpus(variable) or own_cpus
     if variable == _SLURM_LOCAL:
         together = min(together, _count(os.environ.get("SLURM_CPUS_ON_NODE")) or together)
     if limit is not None:
         together = max(1, min(together, math.ceil(limit)))
-    return CpuShare(max(1, min(own, together // ranks)), together, ranks)
+    return CpuShare(max(1, min(own_cpus, together // ranks)), together, ranks)
 
 
 def _local_ranks() -> tuple[int, str | None]:
@@ -363,8 +363,8 @@ def _slurm_tasks() -> int | None:
         if match is None:
             return None
         nodes += [int(match[1])] * int(match[2] or 1)
-    at = int(node) if node.isascii() and node.isdigit() else -1
-    return nodes[at] if 0 <= at < len(nodes) and nodes[at] > 0 else None
+    index = int(node) if node.isascii() and node.isdigit() else -1
+    return nodes[index] if 0 <= index < len(nodes) and nodes[index] > 0 else None
 
 
 def _launchers_cpus(variable: str) -> int | None:
@@ -437,9 +437,9 @@ class Agreement:
 
 
 def _refuse_differing(ranks: str, ours: list[dict[str, Any]], theirs: list[dict[str, Any]], number: int) -> None:
-    mine, its = ours[number], theirs[number]
-    if all(_differing(mine, each) for each in theirs) and all(_differing(each, its) for each in ours):
-        values = ", ".join(f"{name} is {mine[name]!r} and {its[name]!r}" for name in _differing(mine, its))
+    our, their = ours[number], theirs[number]
+    if all(_differing(our, each) for each in theirs) and all(_differing(each, their) for each in ours):
+        values = ", ".join(f"{name} is {our[name]!r} and {their[name]!r}" for name in _differing(our, their))
         message = f"this loader differs between {ranks}: {values}; samples would be missing or repeated"
         advice = "Give all ranks the same settings and the same state, or check_ranks=False if each has data of its own"
         raise ConfigError(f"{message}. {advice}")
@@ -456,8 +456,8 @@ def _exchanged(store: Any, key: str, rank: int, ours: list[Any], others: set[int
 
     def talk() -> None:
         with suppress(Exception):  # the store is gone
-            more = {"allow_overwrite": True} if is_jax else {}
-            (store.key_value_set if is_jax else store.set)(key.format(rank), json.dumps(ours), **more)
+            options = {"allow_overwrite": True} if is_jax else {}
+            (store.key_value_set if is_jax else store.set)(key.format(rank), json.dumps(ours), **options)
         for other in others:
             with suppress(Exception):  # JAX raises where nothing was written; PyTorch would wait
                 if is_jax or store.check([key.format(other)]):

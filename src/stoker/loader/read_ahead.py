@@ -222,17 +222,17 @@ class Planner:
 
     def _look_ahead(self) -> None:
         """Collect uses until they exceed a window, or until so many were seen that most need no fetching."""
-        parts, some = [self._waiting], int(self._waiting[3].sum())
+        parts, waiting_bytes = [self._waiting], int(self._waiting[3].sum())
         most = self._seen + self._limits.uses
-        while some <= self._limits.window and self._seen < most and self._future is not None:
+        while waiting_bytes <= self._limits.window and self._seen < most and self._future is not None:
             batch = next(self._future, None)
             if batch is None:
                 self._future = None
                 break
             file, offset, length = self._extents(batch)
-            here = np.flatnonzero(file >= 0)
-            parts.append(np.stack([here + self._seen, file[here], offset[here], length[here], batch.group[here]]))
-            some += int(length[here].sum())
+            rows = np.flatnonzero(file >= 0)
+            parts.append(np.stack([rows + self._seen, file[rows], offset[rows], length[rows], batch.group[rows]]))
+            waiting_bytes += int(length[rows].sum())
             self._seen += len(file)
         self._waiting = np.concatenate(parts, axis=1)
 
@@ -353,8 +353,8 @@ def read_through(
 def in_order(numbers: Numbers) -> Iterator[Upcoming]:
     """Yield the samples with these numbers in their order."""
     for start in range(0, len(numbers), _SAMPLES_AT_ONCE):
-        some = np.asarray(numbers[start : start + _SAMPLES_AT_ONCE]).astype(np.uint64)
-        yield Upcoming(some, None, np.zeros(len(some), np.int64))
+        chunk = np.asarray(numbers[start : start + _SAMPLES_AT_ONCE]).astype(np.uint64)
+        yield Upcoming(chunk, None, np.zeros(len(chunk), np.int64))
 
 
 # Which byte ranges to ask a store for: pure functions of arrays.
@@ -444,8 +444,8 @@ def _heads(pieces: _Pieces, limits: RangeLimits) -> Column:
     runs = np.concatenate(([0], np.flatnonzero(~joined) + 1))
     run_ends = np.append(runs[1:], len(end))
     long = np.flatnonzero(end[run_ends - 1] - pieces.offset[runs] > limits.longest)
-    more = [_cuts(pieces.offset, end, int(runs[i]), int(run_ends[i]), limits.longest) for i in long]
-    return np.sort(np.concatenate([runs, *more])) if more else runs
+    extra = [_cuts(pieces.offset, end, int(runs[i]), int(run_ends[i]), limits.longest) for i in long]
+    return np.sort(np.concatenate([runs, *extra])) if extra else runs
 
 
 def _running_end(pieces: _Pieces) -> Column:

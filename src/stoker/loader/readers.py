@@ -80,7 +80,7 @@ class SampleReader(ABC):
         """
 
     def sample(self, number: int, mode: Mode = "RGB", exif: Exif | None = None) -> Sample:
-        """Return one sample; raises what `features` does, and an ExampleError where it lacks the image."""
+        """Return one sample; raises what `features` does, and an ExampleError if it lacks the image."""
         features, problems = self.features(number)
         encoded = self._bytes(features, self.schema.image_key, number)
         name = self.schema.filename_key
@@ -216,7 +216,7 @@ class ShardRecords(SampleReader):
         except ExampleError as error:
             raise record_error(ExampleError, self.native.where(number), error) from error
 
-    def load(self, number: int, position: int) -> SourceImage:  # noqa: ARG002 - the boxes say what is at a position
+    def load(self, number: int, position: int) -> SourceImage:  # noqa: ARG002 - all boxes are returned
         sample, base = self.sample(number), self.schema.label_base
         boxes = [
             box if box.label is None or box.label < 0 else replace(box, label=box.label - base) for box in sample.boxes
@@ -368,12 +368,12 @@ class ImageFiles(SampleReader):
         return self._tree.plain_file(self._table[number], self._split)
 
     def items(self, numbers: Numbers, *, crop_objects: bool) -> ItemTable:
-        own = np.asarray(numbers, np.int64)
-        own = own[np.argsort(self._rows[own], kind="stable")]
-        tree = replace(self._tree, table=self._table.take(own), splits={self._split: np.arange(len(own))})
+        chosen = np.asarray(numbers, np.int64)
+        chosen = chosen[np.argsort(self._rows[chosen], kind="stable")]
+        tree = replace(self._tree, table=self._table.take(chosen), splits={self._split: np.arange(len(chosen))})
         table = with_objects(tree).table if crop_objects else tree.table
         image_of = np.cumsum(table.objects <= 0) - 1  # an image begins with its object 0, or is whole: -1
-        return replace(table, sizes=np.maximum(0, table.sizes), numbers=own[image_of])
+        return replace(table, sizes=np.maximum(0, table.sizes), numbers=chosen[image_of])
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -425,8 +425,8 @@ class ImageFiles(SampleReader):
         count = len(self._table)
         read = partial(self._boxes_of, has_header=False)
         # If some of a few images were annotated upright, the headers of all are read to turn their boxes back.
-        some = range(0, count if "annotated" in self._table.columns else 0, -(-count // _PROBED_IMAGES) or 1)
-        if [index for index in some if read(index) != self._boxes_of(index, has_header=True)]:
+        probed = range(0, count if "annotated" in self._table.columns else 0, -(-count // _PROBED_IMAGES) or 1)
+        if [index for index in probed if read(index) != self._boxes_of(index, has_header=True)]:
             warnings.warn(f"{self._tree.root}: {self._tree.warnings[-1]}", SourceWarning, stacklevel=4)
             yield from in_order(partial(self._boxes_of, has_header=True), range(count), _AT_ONCE_REMOTE)
         else:

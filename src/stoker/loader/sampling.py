@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from stoker.loader.dataset import Dataset
 
 
-_PURPOSE = 0x73616D70  # "samp" keeps these numbers apart from what else is drawn from the seed of a loader
+_PURPOSE = 0x73616D70  # "samp": keeps these draws apart from others of the same seed
 
 _HEAVIEST = 2**32
 """The heaviest weight as a whole number; lighter weights are rounded to fractions of it."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 _DIGEST_DIGITS = 16
-_PURPOSE = 0x73706C74  # "splt": keeps these numbers apart from what else is drawn from a seed
+_PURPOSE = 0x73706C74  # "splt": keeps these draws apart from others of the same seed
 _TOLERANCE = 1e-9
 
 

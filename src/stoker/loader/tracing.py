@@ -41,7 +41,7 @@ EVENT = np.dtype(
 _CONSUMER = {100: "wait", 101: "gil", 102: "consume"}
 _FETCH = 200
 _NAMES = dict(enumerate(STAGES)) | _CONSUMER | {_FETCH: "fetch"}
-"""What the numbers of ``what`` stand for: the stages, what the consumer does, and a request to a store."""
+"""Names of the numbers of ``what``: the stages, actions of the consumer, and a request to a store."""
 
 _POLL_SECONDS = 0.1
 _MOST_BETWEEN_POLLS = 1 << 16  # events of a thread

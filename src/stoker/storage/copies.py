@@ -244,10 +244,10 @@ class ObjectReader(SeekableBytes):
             return 0
         if not self._start <= self._at < self._start + len(self._chunk):
             self._fetch()
-        some = self._chunk[self._at - self._start :][: len(buffer)]
-        buffer[: len(some)] = some
-        self._at += len(some)
-        return len(some)
+        part = self._chunk[self._at - self._start :][: len(buffer)]
+        buffer[: len(part)] = part
+        self._at += len(part)
+        return len(part)
 
     def close(self) -> None:
         """Free the chunks and end the thread."""

@@ -740,8 +740,8 @@ class StoreLocation(Location):
                 given_up = isinstance(error.__cause__, StoreError) and error.__cause__.retry
                 if given_up or self.size() >= start + length:  # the object has not become shorter
                     raise
-        there = min(length, self.size() - start)
-        return self.store.read(self.key, start, there) if there > 0 else b""
+        available = min(length, self.size() - start)
+        return self.store.read(self.key, start, available) if available > 0 else b""
 
     def local_copy(self) -> AbstractContextManager[LocalCopy]:
         return store_copy(self.store, self.key)

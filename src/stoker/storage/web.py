@@ -182,7 +182,7 @@ class _Client:
 
     def get(self, url: str, wanted: Wanted, stop: threading.Event) -> Answer:
         """Return the answer to one request, and follow redirects."""
-        left, asked = ALL_SECONDS, url
+        seconds_left, first_url = ALL_SECONDS, url
         for _ in range(_REDIRECTS + 1):
             server = self._server(url, is_stored=wanted.is_stored)
             with server.rate.turn(stop):
@@ -191,15 +191,15 @@ class _Client:
                 keep = wanted.is_stored or began - server.asked < _FAMILIAR_SECONDS
                 server.asked = began
                 try:
-                    answer = self._wait_for(self._exchange(url, wanted, left, keep=keep), stop)
+                    answer = self._wait_for(self._exchange(url, wanted, seconds_left, keep=keep), stop)
                 except StoreError as error:
                     self._note(server, error)
-                    if isinstance(error, RefusedError) and stores.is_signed(asked.encode()):
-                        why = stores.refusal_of(urlsplit(asked).query)
+                    if isinstance(error, RefusedError) and stores.is_signed(first_url.encode()):
+                        why = stores.refusal_of(urlsplit(first_url).query)
                         raise RefusedError(f"{error}: {why}", retry=False) from error
                     raise
                 self._note(server, None)
-                left -= time.monotonic() - began
+                seconds_left -= time.monotonic() - began
             if isinstance(answer, Answer):
                 return replace(answer, url=url)
             url = answer
