@@ -44,13 +44,13 @@ struct FileToStore {
 // One per thread; it keeps its scratch memory.
 class RecordBuilder {
  public:
-  // What records are made in comes from `pool`, as long as it is large enough.
+  // Memory for records comes from `pool`, as long as it is large enough.
   explicit RecordBuilder(std::shared_ptr<BufferPool> pool) : pool_(std::move(pool)) {}
 
-  // Returns the records of the first of the files, up to one that is not plain: not a JPEG of this machine
-  // that every reader decodes to RGB, damaged, upside down, or too large for the storing. It is left to who
-  // can say what is wrong with it, or do more with it. The limit of time ends it earlier, but not before the
-  // first record.
+  // Returns the records of the first files, up to the first file that is not plain: it is not a local JPEG
+  // that every reader decodes to RGB, is damaged, has to be turned, or is too large for the storing. The
+  // caller handles such a file in another way. The time limit may end this earlier, but not before the first
+  // record.
   FramedRecords run(std::span<const FileToStore> files, const JpegStoring& storing,
                     std::chrono::nanoseconds limit);
 

@@ -1,4 +1,4 @@
-// Records that differ in the image and what follows from it, and in nothing else: those of one class.
+// A template for the records of one class, which differ only in the image and in values that depend on it.
 #pragma once
 
 #include <cstdint>
@@ -26,14 +26,14 @@ struct RecordImage {
 class RecordTemplate {
  public:
   RecordTemplate() = default;
-  // The features point into what this owns, which stays where it is when this is moved.
+  // The features point into memory that this owns, which stays in place when this is moved.
   RecordTemplate(RecordTemplate&&) = default;
   RecordTemplate(const RecordTemplate&) = delete;
   RecordTemplate& operator=(const RecordTemplate&) = delete;
 
   // Adds a feature that is the same in all records; copies it.
   void add(const NamedValues& feature);
-  // Adds one that holds nothing but the value of a slot.
+  // Adds a feature that holds only the value of a slot.
   void add(std::string_view key, RecordSlot slot);
 
   // The Example of one record, which borrows from `record` and from this.

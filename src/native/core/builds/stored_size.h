@@ -24,8 +24,8 @@ struct StoredSize {
   int64_t width = 0;  // both at least 1
   int64_t height = 0;
 
-  // What pixels of a size become. The other side of a kept aspect is rounded to the nearest pixel, halves
-  // upwards, and at least 1.
+  // The stored size for an image size. If the aspect is kept, the other side is rounded to the nearest pixel,
+  // halves upwards, and is at least 1.
   PixelSize target(PixelSize image) const;
 };
 

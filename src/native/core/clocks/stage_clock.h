@@ -59,7 +59,7 @@ class StageClock {
     if (weight_ != 0) start(batch, index, traced);
   }
 
-  // What was done since the last mark, or since begin(), is `stage`. Nothing outside of a sample.
+  // The time since the last mark, or since begin(), belongs to `stage`. Does nothing outside of a sample.
   void mark(Stage stage) {
     if (weight_ != 0) add(stage);
   }

@@ -22,7 +22,7 @@ struct PixelFormat {
   std::vector<double> std = {};   // of each channel; empty: 1
 
   size_t value_bytes() const;
-  // Rows of pixels are what is wanted already.
+  // Whether rows of pixels have the wanted format already.
   bool plain() const {
     return (type == PixelType::kUint8 || type == PixelType::kUint16) && layout == PixelLayout::kNhwc;
   }

@@ -37,7 +37,7 @@ class BatchColumn {
   std::vector<Piece> pieces_;
 };
 
-// A column of a batch: those of sample i begin at offsets[i], counted in values of the column.
+// A column of a batch: the values of sample i begin at offsets[i], counted in values of the column.
 struct GatheredColumn {
   std::unique_ptr<uint8_t[]> values;  // as they lie in memory
   std::vector<int64_t> offsets;       // one more than samples

@@ -1,5 +1,5 @@
-// The read path: sample indices in, batches of pixels out, on native threads. This is the queue, its order
-// and what becomes of failures; a sample is loaded by SampleLoader.
+// The read path: sample indices in, batches of pixels out, on native threads. This file has the queue, its
+// order and the handling of failures; SampleLoader loads the samples.
 #pragma once
 
 #include <chrono>
@@ -53,8 +53,8 @@ struct EngineTotals {
 // threads, and work on a batch begins while stragglers of the one before are still decoding. submit() and
 // next() belong to one consumer thread.
 //
-// A sample that fails is listed in its batch, and the consumer raises its error or calls
-// replace(): both in batch order, so what comes of failures does not depend on threads.
+// A sample that fails is listed in its batch, and the consumer raises its error or calls replace(). Both
+// happen in batch order, so the result does not depend on threads.
 class BatchEngine {
  public:
   // Throws kBadArgument for a specification that cannot be carried out, such as batches larger than memory
@@ -95,7 +95,7 @@ class BatchEngine {
   // Whether samples are timed, from now on; switched off only to see what that costs.
   void time_stages(bool on);
 
-  // Whether the system is asked to read samples before their turn, which it is where reading proves slow.
+  // Whether the system is asked to read samples before their turn, as it is once reading proves slow.
   bool looks_ahead() const { return look_ahead_.on(); }
 
   // Finished batches that wait for next(), in a row.
@@ -124,8 +124,8 @@ class BatchEngine {
   TraceLog trace_;
   ConsumerClock consumer_;
   std::vector<std::unique_ptr<Worker>> workers_;  // one a thread, and the last for replace()
-  // Of all samples that fail for lack of memory: the C++ runtime itself has room for only so many exceptions
-  // where there is none left, and ends the process when asked for more.
+  // One error for all samples that fail for lack of memory: without memory, the C++ runtime has room for only
+  // a few exceptions, and ends the process when more are thrown.
   const std::exception_ptr no_memory_ = std::make_exception_ptr(std::bad_alloc());
 
   std::mutex replace_mutex_;  // taken before mutex_

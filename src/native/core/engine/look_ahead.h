@@ -1,4 +1,4 @@
-// Has the system read the samples that come, where reading them proves slow.
+// Asks the system to read the next samples into memory, if reading turns out to be slow.
 #pragma once
 
 #include <atomic>
@@ -19,10 +19,10 @@ namespace stoker {
 // Samples of an engine have positions 0, 1, 2, ... in the order in which they are added, which is the order
 // in which its threads begin them.
 //
-// Asking the system for what is in memory already costs a system call for each sample, a tenth of what a
-// small one takes. So nothing is asked for until reads are found to take longer than copying from memory
-// does. Then threads of this object ask for the samples behind those that are being read. Some samples are
-// left out on purpose: as soon as these are read quickly, too, nothing is asked for any more.
+// Asking for a sample that is in memory already costs a system call, a tenth of the time of a small sample.
+// So nothing is asked for until reads take longer than copying from memory. Then threads of this object ask
+// for the samples after those that are being read. Some samples are left out on purpose: once these are read
+// quickly, too, the threads stop asking.
 //
 // Any thread may call any function, but add() and forget() belong to one.
 class LookAhead {
@@ -50,10 +50,10 @@ class LookAhead {
   // These samples come next. Returns the position of the first.
   uint64_t add(std::shared_ptr<const std::vector<SampleId>> samples);
 
-  // What comes before this position is done with.
+  // Samples before this position are done.
   void pass(uint64_t position);
 
-  // Nothing of what was added is wanted any more.
+  // All samples that were added are no longer needed.
   void forget();
 
   // The calling thread begins the sample at this position. True if its reading has to be timed.

@@ -28,7 +28,7 @@ struct SampleScratch {
   // `plane_modes`: of each plane of the fields.
   SampleScratch(size_t number, const EngineSpec& spec, const std::vector<PixelMode>& plane_modes);
 
-  // For good: what is left are the figures of its clock.
+  // Frees the memory for good; only the figures of its clock stay.
   void release();
 
   const size_t lane;  // its number: that of the thread, or behind them for replacements
@@ -68,10 +68,10 @@ class SampleLoader {
   // Whether pixels that are cached are all that a sample needs.
   bool is_cached(SampleId id) const;
 
-  // Whether samples are copied into the batch as they are stored, which takes very short.
+  // Whether samples are copied into the batch as they are stored, which takes very little time.
   bool copies_raw() const { return copies_raw_; }
 
-  // Called when nothing is loaded any more: what `convert` holds may hold the engine.
+  // Called when nothing is loaded any more: `convert` may hold a reference to the engine.
   void forget_convert() { spec_.convert = nullptr; }
 
  private:

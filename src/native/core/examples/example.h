@@ -104,9 +104,9 @@ class ExampleWriter {
 };
 
 // The bytes that C++ protobuf's deterministic serialisation gives: keys sorted by their bytes, numbers
-// packed. (Protobuf for Python differs in one thing: it writes a key behind those that begin with it.) Equal
-// features give equal bytes, in whatever order they come. Throws kBadArgument when a key comes twice or is
-// not UTF-8, and when the Example would have 2 GiB or more, which no protobuf reader accepts.
+// packed. (Protobuf for Python differs in one thing: it writes a key after longer keys that begin with it.)
+// Equal features give equal bytes, in whatever order they come. Throws kBadArgument when a key comes twice or
+// is not UTF-8, and when the Example would have 2 GiB or more, which no protobuf reader accepts.
 std::string write_example(std::vector<NamedValues> features);
 
 }  // namespace stoker

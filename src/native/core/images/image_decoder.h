@@ -21,11 +21,11 @@ enum class ImageFormat {
   kOther,  // also a format that this core was built without
 };
 
-// What a file begins as, damaged or not.
+// The format of a file by its first bytes, damaged or not.
 ImageFormat format_of(std::span<const uint8_t> file);
 
-// What the metadata of a file say of how it is seen upright: 1 to 8, or 1 for nothing, and for another
-// format. Throws kBadImage for a header that is damaged.
+// The orientation in the metadata of a file, 1 to 8; 1 if there is none, and for other formats. Throws
+// kBadImage for a damaged header.
 int exif_orientation(std::span<const uint8_t> file);
 
 // Decodes regions of one image after another. One per thread; it keeps its scratch memory. Throws what the

@@ -1,9 +1,9 @@
 // Where decoding may begin in the middle of a baseline JPEG without restart markers, as its decoder noted it
 // when it passed there before.
 //
-// A point is a fact about the bytes before it, so those of an image are kept under a key that proves its
-// bytes to be the same: their number (modulo 16 MiB) and a CRC-32C over all of them. Under another key
-// nothing is found.
+// A point is only right for the bytes before it. So the points of an image are stored under a key of its
+// bytes: their number (modulo 16 MiB) and a CRC-32C over all of them. Other bytes have another key, and find
+// no points.
 #pragma once
 
 #include <array>
@@ -39,7 +39,7 @@ class EntryPoints {
   size_t most() const;
 
   std::optional<EntryPoint> find(size_t number) const;
-  // Of an image that has `count` points, which decides what memory they take.
+  // For an image that has `count` points, which decides how much memory they take.
   void note(size_t number, size_t count, const EntryPoint& point);
   // For good: one of them was wrong.
   void forget();
@@ -97,7 +97,7 @@ class EntryTable {
   size_t pages() const { return (slots_ + kSlotsAPage - 1) / kSlotsAPage; }
   // Null where nothing was noted yet.
   Word* find(size_t slot) const;
-  // That which is there, or else a new one; null where there is no memory.
+  // The existing block, or else a new one; null if there is no memory.
   Word* make(size_t slot, uint64_t key, size_t count);
 
   size_t points_;

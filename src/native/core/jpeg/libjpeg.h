@@ -28,14 +28,13 @@ struct JpegErrors {
 // memory, which is not a fault of the image.
 [[noreturn]] void throw_jpeg_error(const JpegErrors& errors);
 
-// Leaves as a JpegErrors of `c`, which has read all scans, where these do not hold every bit of every
+// Leaves as a JpegErrors of `c`, which has read all scans, if these do not hold every bit of every
 // coefficient. libjpeg would guess what is missing from the blocks around (block smoothing, which depends on
 // its version, and on the region that is decoded): docs/decisions/incomplete-progressive.md.
 void refuse_missing_scans(jpeg_decompress_struct& c);
 
-// Where a compressor writes. libjpeg's own jpeg_mem_dest does not say what it has allocated and freed when it
-// is left through an error, as where there is no memory for more: what its caller frees then is freed
-// already.
+// Memory that a compressor writes to. After an error, such as no memory, libjpeg's own jpeg_mem_dest does not
+// say what it has allocated and freed, so its caller might free memory twice.
 struct JpegOutput {
   jpeg_destination_mgr base;   // first: libjpeg hands back a pointer to it
   std::vector<uint8_t> bytes;  // the JPEG, once the compressor has finished

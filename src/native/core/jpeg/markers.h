@@ -25,8 +25,8 @@ inline bool is_restart(uint8_t marker) {
   return marker >= kRst0 && marker <= kRst7;
 }
 
-// Where the code of the next marker is, from `at` on in entropy-coded data, which hold no 0xFF but stuffed
-// ones; the number of bytes when there is none.
+// Where the code of the next marker is, from `at` on in entropy-coded data, in which any other 0xFF is
+// stuffed; the number of bytes if there is none.
 size_t next_marker_code(std::span<const uint8_t> bytes, size_t at);
 
 // Goes through the segments of a file. Markers that have none (TEM, RSTn, SOI) are stepped over, except EOI.
@@ -49,7 +49,7 @@ class MarkerWalk {
   size_t begin() const { return begin_; }                  // of its segment, right behind the marker
   size_t end() const { return end_; }                      // of its segment
 
-  // Whether there was nothing but segments so far.
+  // Whether the file had only segments so far.
   bool is_plain() const { return is_plain_; }
 
   // Throws kBadImage: why the last step was false.

@@ -25,9 +25,9 @@ class WeightedGroups {
   // An independent draw for a position: each group as often as its weight says.
   Draw draw(uint64_t position, uint64_t seed) const;
 
-  // The group at one of `slots` points that are evenly spaced over the weights, the first at `offset` of the
-  // distance between two, which is counted in parts of a total weight: each group has as many as its share
-  // says, rounded down or up. slot < slots, offset < total().
+  // The group at one of `slots` points that are evenly spaced over the weights: each group has as many points
+  // as its share says, rounded down or up. `offset` places the first point, as a fraction offset / total() of
+  // the distance between two points. slot < slots, offset < total().
   uint64_t at(uint64_t slot, uint64_t slots, uint64_t offset) const;
 
   uint64_t total() const { return ends_.back(); }

@@ -1,9 +1,8 @@
 // Decode of regions of a PNG.
 //
-// Pixels are those of Pillow's convert(), with one exception: palettes are looked up, samples of 16 bits keep
-// their high byte, but of 16-bit grey they become round(value / 257), where Pillow cuts off what is above
-// 255; transparency matters for RGBA alone, and gamma is not applied. Of an animation it is the default
-// image.
+// Pixels are those of Pillow's convert(), with one exception: 16-bit grey becomes round(value / 257), while
+// Pillow clips it at 255. Palettes are looked up, other samples of 16 bits keep their high byte, transparency
+// matters only for RGBA, and gamma is not applied. An animation gives its default image.
 #pragma once
 
 #include <algorithm>
@@ -25,8 +24,8 @@ inline bool begins_as_png(std::span<const uint8_t> file) {
          std::equal(kSignature, kSignature + sizeof kSignature, file.data());
 }
 
-// Of the metadata of a PNG, by EXIF or else XMP, 1 to 8; 1 where there is none. They may stand behind the
-// pixels; what of them is compressed is inflated up to a limit. Without libpng it may not be called.
+// The orientation in the metadata of a PNG, by EXIF or else XMP, 1 to 8; 1 if there is none. Metadata may
+// come after the pixels; compressed metadata are inflated up to a limit. Must not be called without libpng.
 int png_orientation(std::span<const uint8_t> file);
 
 // Decodes regions of one image after another. One per thread; it keeps its scratch memory.

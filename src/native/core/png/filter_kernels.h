@@ -2,9 +2,9 @@
 //
 // A pixel waits for the one on its left, which makes a row a chain. Several rows are walked at once, each two
 // pixels behind the row above it, one lane of a vector for each row: a step decodes a pixel of every row.
-// What a row's filter does not look at is masked to zero, which makes its predictor that of Paeth: with only
-// the left pixel it is that pixel, with only the one above it that one, and without any it is zero. Averages
-// alone are taken beside it.
+// Neighbours that a row's filter does not use are masked to zero, and then Paeth's predictor serves all
+// filters but one: with only the left pixel it gives that pixel, with only the pixel above it gives that one,
+// and without any it gives zero. Only averages are computed separately.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +21,8 @@ constexpr size_t filter_rows(size_t pixel_bytes) {
   return pixel_bytes <= 2 ? 16 / pixel_bytes : pixel_bytes <= 4 ? 4 : 2;
 }
 
-// Around rows that kernels read or write: so many bytes before the first one, between two, and behind the
-// last one. What is in them does not matter, and is lost where rows are written.
+// Bytes that rows need around them, before the first, between two, and after the last: kernels may read them,
+// and overwrite them when they write rows.
 inline constexpr size_t kFilterPadding = 64;
 
 // Rows that begin `stride` bytes after each other.

@@ -1,7 +1,7 @@
 // The rows of a PNG that is not interlaced: its data chunks inflated by zlib, the filters undone by kernels
 // of our own.
 //
-// It takes what is exactly as the specification has it. Of anything else it says so, and libpng is asked.
+// It reads only files that follow the specification exactly. It reports all others, which libpng then reads.
 #pragma once
 
 #include <cstddef>
@@ -40,8 +40,8 @@ class PngRowReader {
   // How many rows next() gives, but for the last ones: a power of two.
   int32_t rows_together() const { return together_; }
 
-  // The next rows. Nothing where there is a doubt about the data, also in what lies behind the last row of
-  // the image; nothing is read behind `end` else.
+  // The next rows; nothing if there is a doubt about the data, also about those after the last row of the
+  // image. Otherwise nothing after `end` is read.
   std::optional<PngRows> next();
 
   // Instead of start(): whether next() would give all rows of the image.

@@ -41,7 +41,7 @@ using ColorKey = std::array<uint16_t, kRgbBytes>;
 
 void write_grey(uint8_t value, uint8_t* to);
 
-// What the samples of an image stand for, and the mode in which it is shown.
+// The meaning of the samples of an image, and the mode that it is decoded to.
 struct PngPixels {
   SampleLayout layout;
   std::array<std::array<uint8_t, kRgbxBytes>, 256> colors;  // of each index

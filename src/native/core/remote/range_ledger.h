@@ -41,8 +41,8 @@ struct SpanHash {
 struct RangeLedger {
   using Shared = std::shared_ptr<AheadRange>;
   using Ranges = std::map<uint64_t, Shared>;  // by id
-  // The last reference to bytes takes the mutex when it goes, so it must not go under the mutex: what may
-  // hold one is moved here, which takes no memory, and which is declared before the lock.
+  // Releasing the last reference to bytes takes the mutex, so it must not happen under the mutex. Objects
+  // that may hold such a reference are moved here, which takes no memory; this is declared before the lock.
   using Released = Ranges;
   struct Awaited {
     Shared range;

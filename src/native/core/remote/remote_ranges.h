@@ -46,12 +46,12 @@ struct RangeCounts {
 struct RangeLedger;
 
 // Threads that fetch call next() and deliver() or fail(); threads that use the bytes call take(). Ranges are
-// given out in the order in which they were expected, as long as all that is held fits the budget; what is
-// asked for when nothing is held is given out in any case. A range is released with the last of its uses,
-// and its bytes live for as long as they are referenced.
+// given out in the order in which they were expected, as long as all bytes that are held fit the budget; when
+// none are held, the next range is given out in any case. A range is released with the last of its uses, and
+// its bytes live for as long as they are referenced.
 //
-// Nothing that has been planned can be waited for forever: a piece whose range is not even given out
-// after `kTimeout`, because others fill the budget, is read by itself.
+// No wait for a planned piece lasts forever: if its range is not given out within `kTimeout`, because others
+// fill the budget, the piece is read by itself.
 class RemoteRanges : public RemoteReader {
  public:
   static constexpr std::chrono::milliseconds kTimeout{250};
@@ -70,12 +70,12 @@ class RemoteRanges : public RemoteReader {
   // The next range to fetch, when the budget allows it; nothing when closed, or after `timeout`.
   std::optional<FetchJob> next(std::chrono::milliseconds timeout);
 
-  // The bytes of a range. Of another length than asked for they are an error of that range, and so is that
-  // there is no memory to keep them.
+  // The bytes of a range. It is an error of that range if they have another length than requested, or if
+  // there is no memory for them.
   void deliver(uint64_t id, std::span<const uint8_t> bytes, std::shared_ptr<const void> held);
 
-  // The range cannot be had; without an error, for lack of memory. Pieces of a longer one are then asked for
-  // one by one.
+  // The range cannot be fetched; no error means lack of memory. The pieces of a longer range are then
+  // requested one by one.
   void fail(uint64_t id, std::optional<Error> error);
 
   TakenBytes take(const RemoteSpan& span) override;
@@ -85,7 +85,7 @@ class RemoteRanges : public RemoteReader {
   // Uses below this number are over, whether they took their bytes or not.
   void release_until(uint64_t use);
 
-  // Drops all that is expected, and counts uses from 0 again; who waits gets kClosed.
+  // Drops everything that is expected, and counts uses from 0 again; waiting threads get kClosed.
   void forget();
 
   // The same for good.

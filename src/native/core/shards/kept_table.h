@@ -1,4 +1,4 @@
-// Things that are made on first use and cost something to keep, such as open files.
+// Objects that are made on first use and have a cost, such as open files.
 #pragma once
 
 #include <algorithm>
@@ -16,15 +16,15 @@
 
 namespace stoker {
 
-// A table of `T`, each made when it is first asked for. The first to come stay for as long as the table, up
-// to `budget`: they are found without a lock and without counting references, so any number of threads may
-// ask for the same one at full speed. Those behind take turns in a quarter of the budget, the longest there
-// first to go, under a lock.
+// A table of `T`, each made when it is first asked for. The first objects stay as long as the table, up to
+// `budget`: they are found without a lock and without counting references, so any number of threads may ask
+// for the same one at full speed. Later objects share a quarter of the budget under a lock, and the oldest is
+// evicted first.
 //
-// An order that is random in every epoch comes back to all of them equally often, so keeping the first is as
-// good as keeping the latest; an order that goes through them one behind the other finds the latest.
+// An order that is random in every epoch uses all objects equally often, so keeping the first is as good as
+// keeping the latest; an order that goes through them one after the other finds the latest.
 //
-// A forked process has those that stay, which never change, and takes its own turns.
+// A forked process shares the objects that stay, which never change, and has later objects of its own.
 template <typename T>
 class KeptTable {
  public:

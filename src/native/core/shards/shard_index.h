@@ -39,7 +39,7 @@ class ShardIndex {
  private:
   ShardIndex() = default;
 
-  // One of these. The other two hold where each record begins; it ends where the next begins.
+  // Only one of these is used. The last two hold where each record begins; it ends where the next begins.
   std::vector<RecordExtent> rows_;
   std::vector<uint32_t> narrow_;
   std::vector<uint64_t> wide_;

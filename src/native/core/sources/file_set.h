@@ -49,9 +49,8 @@ class FileSet : public SampleSource {
   // Sets what gives the fields of samples; to be called before any is read.
   void set_fields(MakeFields make) { make_fields_ = std::move(make); }
 
-  // From now on the archives, and the files that lie in none, are those of remote storage: archive i has the
-  // number i of `files`, and image i, if it is a file of its own, the number behind the archives and i
-  // others.
+  // From now on the archives, and the files outside of archives, are those of remote storage: archive i is
+  // number i of `files`, and image i, if it is a file of its own, is number i after the archives.
   void set_remote(RemoteFiles files) {
     check_numbers(files);
     remote_ = std::move(files);

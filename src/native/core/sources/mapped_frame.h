@@ -10,7 +10,7 @@
 
 namespace stoker {
 
-// What is longer is read by position, which does not begin before it is known to be there.
+// Longer frames are read by position, which begins only once the bytes are known to be there.
 inline constexpr uint64_t kMostMappedFrame = uint64_t{1} << 20;
 
 // The bytes of a frame, if a mapping has them.

@@ -50,8 +50,8 @@ class NodeCacheFile : public SampleCache {
   // `bytes` are those that the whole budget counts as used, by all files and processes.
   CacheCounts counts() const override;
 
-  // What the system refused first; empty while it has refused nothing. After that nothing is written any
-  // more.
+  // The first thing that the system refused; empty if it has refused nothing. After a refusal nothing more is
+  // written.
   std::string problem() const;
 
  private:
@@ -77,8 +77,8 @@ class NodeCacheFile : public SampleCache {
   uint64_t block_bytes_;
   bool tells_holes_;
   std::vector<uint64_t> starts_;  // of each frame, and the end of the last
-  // A bit for each sample whose whole frame this object has read or written. Only these are read where the
-  // file is mapped: to look at a hole of a file in memory (tmpfs) would take memory for it.
+  // A bit for each sample whose whole frame this object has read or written. Only these are read through the
+  // mapping: reading a hole of a file in memory (tmpfs) would take memory for it.
   std::vector<std::atomic<uint64_t>> whole_;
   std::atomic<uint64_t> hits_{0};
   std::atomic<uint64_t> misses_{0};

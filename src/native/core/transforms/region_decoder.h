@@ -1,5 +1,5 @@
-// Parts of one image, each resampled into memory of the caller: of rows that are decoded once, and no more of
-// them than the parts need.
+// Parts of one image, each resampled into memory of the caller. Rows are decoded once, and only those that
+// the parts need.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace stoker {
 // Keeps its scratch memory from image to image; one per thread.
 class RegionDecoder {
  public:
-  // What it does is marked on `clock`, which the caller keeps, if there is one.
+  // Times are recorded with `clock`, if there is one; the caller owns it.
   explicit RegionDecoder(StageClock* clock = nullptr) : clock_(clock) {}
 
   // Reads the header of `file`, which must live until its pixels were written; its size, turned as all parts

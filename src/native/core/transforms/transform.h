@@ -1,4 +1,5 @@
-// What becomes of a decoded image: which crop, resized to what, which window of that, mirrored or not.
+// What a transform makes of a decoded image: which crop, resized to what size, which window of that, mirrored
+// or not.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +31,7 @@ class TransformSpec {
   // Whether images of its size are shown as they are stored.
   bool copies() const { return geometry_->copies() && hflip_ == 0.0 && operations_.empty(); }
   bool changes_pixels() const { return !operations_.empty(); }
-  // The same for values that only mean something as they are: pixels are picked, and not changed.
+  // The same for values such as class ids, which must not be mixed: pixels are picked, and not changed.
   TransformSpec for_masks() const;
 
   // Throws kBadArgument for changes of pixels in a mode that has none of the kind, such as colours in RGBA.

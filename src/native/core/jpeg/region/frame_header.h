@@ -32,7 +32,7 @@ struct FrameHeader {
   int32_t down = 1;
   std::array<FrameComponent, kMostComponents> component{};
   std::array<QuantTable, 4> quant{};
-  // What the segments before a scan say may be other things before the next.
+  // Tables and parameters of a scan, which segments may change before the next scan.
   uint32_t restart_interval = 0;  // MCUs; 0: there are no markers
   std::array<HuffmanCode, 4> dc{};
   std::array<HuffmanCode, 4> ac{};
@@ -58,8 +58,8 @@ struct ScanHeader {
   std::span<const uint8_t> data;  // the entropy-coded data, and what follows them
 };
 
-// Reads the segments up to each scan. All of it is false for anything but 8-bit components, Huffman-coded, in
-// a layout that FrameHeader can say, without the least oddity.
+// Reads the segments up to each scan. All functions return false for anything but 8-bit components,
+// Huffman-coded, in a layout that FrameHeader can describe, or if anything is unusual.
 class FrameReader {
  public:
   // Up to the first scan. `bytes` must live as long as this is read from.

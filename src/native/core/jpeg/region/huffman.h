@@ -136,7 +136,7 @@ class HuffmanCache {
   // Another image comes: the decoders found so far may give way to its own.
   void start_image();
 
-  // Null where the code is not one. Lives until the next start_image().
+  // Null if the table is not a valid code. Lives until the next start_image().
   HuffmanDecoder* find(const HuffmanCode& code, HuffmanClass kind);
 
  private:

@@ -23,8 +23,7 @@ class McuCursor {
   bool open(const FrameHeader& frame, std::span<const uint8_t> data, std::span<const McuBlock> mcu,
             EntryPoints entries = {});
 
-  // Whether anything since open() depends on an entry point. If it is so, what fails may be sound all the
-  // same.
+  // Whether anything since open() depends on an entry point. If so, data that fail may still be intact.
   bool entered() const { return entered_; }
 
   // Instead of decode(): reads all MCUs and keeps nothing of them. False where any decode() would be.
