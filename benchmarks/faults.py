@@ -31,8 +31,7 @@ from typing import TYPE_CHECKING, Any
 from stoker.cli.main import main as stoker
 from stoker.storage import StoreLocation, location
 from tests.servers import gcs, hdfs, s3
-from tests.servers.faults import Answer, CutUpload, Fault, Reset, Stall, Truncate
-from tests.servers.flipping import FlippingProxy
+from tests.servers.faults import Answer, CutUpload, Fault, FaultProxy, FlipUpload, Reset, Stall, Truncate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -64,7 +63,7 @@ class Servers:
 
     kind: str
     server: Any
-    proxy: FlippingProxy | None
+    proxy: FaultProxy | None
     folder: Path
 
     @classmethod
@@ -77,7 +76,7 @@ class Servers:
                 proxy = None
             else:
                 server = stack.enter_context(s3.running() if kind == "s3" else gcs.running(keeps=True))
-                proxy = stack.enter_context(FlippingProxy(server.endpoint))
+                proxy = stack.enter_context(FaultProxy(server.endpoint))
             os.environ.update(server.environment())
             yield cls(kind, server, proxy, folder)
 
@@ -196,14 +195,6 @@ def refused(trial: Trial) -> str:
     return outcome
 
 
-def wrong_bytes(trial: Trial) -> str:
-    """A bit of some uploads changes on their way."""
-    assert trial.servers.proxy is not None
-    trial.servers.proxy.flips = 6
-    outcome = trial.build()
-    return f"{outcome}; {6 - trial.servers.proxy.flips} times"
-
-
 def killed(trial: Trial) -> str:
     """The client is killed with SIGKILL again and again, each time after it has begun to write."""
     rng, kills = random.Random(3), 0
@@ -307,7 +298,7 @@ FAULTS: tuple[tuple[str, tuple[str, ...], Callable[[Trial], str]], ...] = (
     ("answer lost after it was done, 30 %", _HTTP, passing(Reset(served=True), probability=0.3)),
     ("answers cut short, 30 %", _HTTP, passing(Truncate(20), probability=0.3)),
     ("uploads broken off midway, 40 %", _HTTP, passing(CutUpload(9000), at_least=9001, probability=0.4)),
-    ("a bit changed in uploads", _HTTP, wrong_bytes),
+    ("a bit changed in uploads", _HTTP, passing(FlipUpload(), at_least=2000, count=6)),
     ("answers 2 s late, 5 %", _HTTP, passing(Stall(2.0), probability=0.05)),
     ("client killed, again and again", _ALL, killed),
     ("Ctrl-C while the store is gone", _HTTP, interrupted),

@@ -19,8 +19,7 @@ import pytest
 
 from builder.remote_trees import run, stored
 from builder.trees import contents, write_tree
-from servers.faults import Answer, CutUpload, Fault, FaultProxy, Request, Reset, Truncate
-from servers.flipping import FlippingProxy
+from servers.faults import Answer, CutUpload, Fault, FaultProxy, FlipUpload, Request, Reset, Truncate
 from stoker.errors import StorageError
 from stoker.storage import retrying
 from storage.store_folders import store_folder
@@ -235,14 +234,11 @@ def test_a_store_that_never_answers_is_given_up_soon(
         run(source, folder)
 
 
-@pytest.mark.parametrize("kind", ["s3", "gs"])
 def test_wrong_bytes_on_the_way_up(
-    kind: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, source: Path, whole: dict[str, bytes]
+    faulty: tuple[FaultProxy, StoreLocation], source: Path, whole: dict[str, bytes]
 ) -> None:
-    server = request.getfixturevalue({"s3": "s3_server", "gs": "gcs_server"}[kind])
-    with FlippingProxy(server.endpoint) as proxy:
-        proxy.flips = 3
-        folder = store_folder(kind, request, monkeypatch, proxy.url)
-        run(source, folder)
-        assert proxy.flips == 0
-        assert stored(folder) == whole
+    proxy, folder = faulty
+    proxy.faults = [Fault(FlipUpload(), at_least=2000, count=3)]
+    run(source, folder)
+    assert proxy.traffic.faults["FlipUpload"] == 3
+    assert stored(folder) == whole

@@ -20,7 +20,7 @@ from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector, web
 from multidict import CIMultiDict
 from yarl import URL
 
-from .rules import Answer, CutUpload, Fault, Flip, InAnswer, Request, Reset, Stall, Truncate
+from .rules import Answer, CutUpload, Fault, Flip, FlipUpload, InAnswer, InUpload, Request, Reset, Stall, Truncate
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine
@@ -36,6 +36,7 @@ __all__ = [
     "Fault",
     "FaultProxy",
     "Flip",
+    "FlipUpload",
     "Request",
     "Reset",
     "Stall",
@@ -215,14 +216,18 @@ class FaultProxy:
         self.traffic.faults[type(fault.action).__name__] += 1
 
     async def _upload(self, request: web.BaseRequest, fault: Fault | None = None) -> AsyncIterator[bytes]:
-        left = fault.action.at if fault is not None and isinstance(fault.action, CutUpload) else None
+        start = 0
         async for piece in request.content.iter_any():
-            if left is not None and fault is not None and left < len(piece):
-                yield piece[:left]
-                self._count(fault)
+            within = fault.action.at - start if fault is not None and isinstance(fault.action, InUpload) else -1
+            start += len(piece)
+            if fault is None or not 0 <= within < len(piece):
+                yield piece
+                continue
+            self._count(fault)
+            yield piece[:within]
+            if isinstance(fault.action, CutUpload):
                 raise ConnectionAbortedError
-            left = None if left is None else left - len(piece)
-            yield piece
+            yield bytes([piece[within] ^ 1]) + piece[within + 1 :]
 
 
 class _ClientGoneError(Exception):

@@ -32,6 +32,13 @@ class CutUpload:
 
 
 @dataclass(frozen=True)
+class FlipUpload:
+    """Change the lowest bit of byte ``at`` of the request's body: by itself behind the names of a multipart upload."""
+
+    at: int = 1500
+
+
+@dataclass(frozen=True)
 class Truncate:
     """Send only ``at`` bytes of the answer's body.
 
@@ -58,7 +65,8 @@ class Stall:
     at: int = 0
 
 
-BeforeAnswer = Answer | Reset | CutUpload
+InUpload = CutUpload | FlipUpload
+BeforeAnswer = Answer | Reset | InUpload
 InAnswer = Truncate | Flip | Stall
 
 
@@ -139,7 +147,7 @@ class Fault:
             return False
         if self.holds is not None and not request.first <= self.holds <= (request.last or self.holds):
             return False
-        if isinstance(self.action, CutUpload) and request.sent <= self.action.at:
+        if isinstance(self.action, InUpload) and request.sent <= self.action.at:
             return False
         asked = request.last - request.first + 1 if request.last is not None else 0
         return max(asked, request.sent) >= self.at_least

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from servers.faults import Answer, CutUpload, Fault, FaultProxy, Flip, Reset, Stall, Truncate
+from servers.faults import Answer, CutUpload, Fault, FaultProxy, Flip, FlipUpload, Reset, Stall, Truncate
 from servers.plain_http import ask
 from servers.rules import Request
 
@@ -100,10 +100,17 @@ def test_a_body_is_cut_under_its_own_length(faulty_gcs: FaultProxy, path: str) -
 @pytest.mark.parametrize("at", [0, 50_000, 99_999, None])
 def test_one_bit_is_wrong(faulty_gcs: FaultProxy, path: str, at: int | None) -> None:
     faulty_gcs.faults = [Fault(Flip(at))]
-    body = get(faulty_gcs, path)
-    assert [(i, a ^ b) for i, (a, b) in enumerate(zip(body, BODY, strict=True)) if a != b] == [
-        (50_000 if at is None else at, 1)
-    ]
+    assert wrong_bits(get(faulty_gcs, path)) == [(50_000 if at is None else at, 1)]
+
+
+def wrong_bits(body: bytes) -> list[tuple[int, int]]:
+    return [(i, a ^ b) for i, (a, b) in enumerate(zip(body, BODY, strict=True)) if a != b]
+
+
+def test_one_bit_of_an_upload_is_wrong(faulty_gcs: FaultProxy, path: str) -> None:
+    faulty_gcs.faults = [Fault(FlipUpload(at=70_000), method="POST")]
+    assert upload(faulty_gcs.url, f"{path}-flipped", BODY) == 200
+    assert wrong_bits(get(faulty_gcs, f"{path}-flipped")) == [(70_000, 1)]
 
 
 def test_a_body_stalls_in_its_midst(faulty_gcs: FaultProxy, path: str) -> None:
