@@ -273,7 +273,7 @@ def _list(look: Look, claim: tuple[Sequence[CocoFile], str | None]) -> Source:
     for part in parts:
         part.read(_read(part.path) if text is None else text)
     warnings: list[str] = []
-    classes = _number_categories(parts, warnings)
+    classes = _classes_of(parts, warnings)
     mask = _mask(parts, classes, warnings) if options.masks else None
     top = None if look.layout is None else look.path.resolve()
     if options.image_root is None:
@@ -293,7 +293,7 @@ def _list(look: Look, claim: tuple[Sequence[CocoFile], str | None]) -> Source:
     if columns:
         rows = GrowingBlobs()
         for number, part in enumerate(parts):
-            for row in part.rows(b",%d" % number if len(parts) > 1 else b"", has_captions=bool(captions)):
+            for row in part.rows(classes, b",%d" % number if len(parts) > 1 else b"", has_captions=bool(captions)):
                 rows.append(row)
         builder.collector.columns["cells"] = rows.finish()
     has_boxes = bool(classes) or any(part.box_images for part in parts)
@@ -311,8 +311,8 @@ def _list(look: Look, claim: tuple[Sequence[CocoFile], str | None]) -> Source:
     return builder.finish(boxes, cells=Cells(columns, drawn=drawn) if columns else None, box_classes=classes)
 
 
-def _number_categories(parts: Sequence[_Contents], warnings: list[str]) -> tuple[bytes, ...]:
-    """Give every category its label: in the order of their ids in the first file that has them. Return the names."""
+def _classes_of(parts: Sequence[_Contents], warnings: list[str]) -> tuple[bytes, ...]:
+    """Return the names of all categories in the order of their labels: by their ids in the first file that has them."""
     ids: dict[bytes, int] = {}
     for number, part in enumerate(parts):
         for category, name in part.categories.items():
@@ -326,9 +326,7 @@ def _number_categories(parts: Sequence[_Contents], warnings: list[str]) -> tuple
     names = sorted(ids, key=ids.__getitem__)
     if len(names) > MAX_CLASSES:
         raise SourceError(f"{parts[0].path} and the others have more than {MAX_CLASSES} categories; give one of them")
-    label_of = {name: label for label, name in enumerate(names)}
     for part in parts:
-        part.labels = {category: label_of[name] for category, name in part.categories.items()}
         others = [name for category, name in sorted(part.categories.items()) if ids[name] != category]
         missing = [name for name in names if name not in part.names] if part.categories else []
         if others:
@@ -407,7 +405,6 @@ class _Contents:
     images: dict[int, _Image] = field(default_factory=dict)  # by id, in the order of the file
     categories: dict[int, bytes] = field(default_factory=dict)  # names by id
     names: set[bytes] = field(default_factory=set)  # those names
-    labels: dict[int, int] = field(default_factory=dict)  # labels by id, once those of all files are known
     # of each image that has some, by its id; what JSON has in their place, if it is no text
     captions: dict[int, list[Any]] = field(default_factory=dict)
     has_captions: bool = False  # whether any annotation is one
@@ -446,12 +443,13 @@ class _Contents:
     def paths(self) -> list[bytes]:
         return [image.path for image in self.images.values()]
 
-    def rows(self, end: bytes, *, has_captions: bool) -> Iterator[bytes]:
+    def rows(self, classes: Sequence[bytes], end: bytes, *, has_captions: bool) -> Iterator[bytes]:
         """Yield the values of the fields of each image, in the order of the file, as `Cells` has them; for use once.
 
         A mask has ``end`` behind its objects; ``has_captions`` says whether any file has some.
         """
-        numbers = {category: label + 1 for category, label in self.labels.items()}
+        number_of = {name: number for number, name in enumerate(classes, 1)}
+        numbers = {category: number_of[name] for category, name in self.categories.items()}
         images = list(self.images)
         objects = repeat(b"") if self.objects is None else self.objects.rows(images, numbers)
         for image_id, mask in zip(images, objects, strict=False):

@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Runs = NDArray[np.int64]
-    """(N,): where runs of pixels begin and end, in turn: those before the first are none, the next ones are, ..."""
-
 LABEL_MAP, BACKGROUND = "labelmap.txt", b"background"
 
 EXAMPLES = {LABEL_MAP: "cat:250,50,83::", "class_dict.csv": "cat,250,50,83", "label_colors.txt": "250 50 83 cat"}
@@ -125,8 +122,8 @@ class CocoMask(DrawnMask):
                 flat[start:end] = number
         return np.ascontiguousarray(flat.reshape(width, height).T)
 
-    def _shapes(self) -> list[tuple[int, int, Runs]]:
-        """Return how many pixels each object has, its number, and its runs."""
+    def _shapes(self) -> list[tuple[int, int, NDArray[np.int64]]]:
+        """Return how many pixels each object has, its number, and where its runs of pixels begin and end, in turn."""
         shapes = []
         edges = 0.0
         for number, position, id_, category, segmentation in self.objects:
