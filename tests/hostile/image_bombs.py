@@ -21,7 +21,8 @@ MIB = 2**20
 GIB = 2**30
 MOST_PIXELS = 134_217_728
 """The default of max_pixels."""
-SIDE = 11_585  # squared, just below it
+SIDE = 11_585
+"""Squared, just below it."""
 
 
 @dataclass(frozen=True)

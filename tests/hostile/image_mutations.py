@@ -21,7 +21,7 @@ import numpy as np
 from PIL import Image
 
 from reference import pictures
-from reference.png import END, KINDS, MAGIC, chunk, png
+from reference.png import END, KINDS, MAGIC, chunk, chunks, png
 from stoker import _native
 from stoker.errors import ImageError, ImageTooLargeError
 
@@ -69,12 +69,7 @@ def webp_seeds() -> list[bytes]:
 
 
 def png_chunks(data: bytes) -> Chunks:
-    chunks, at = [], len(MAGIC)
-    while at < len(data):
-        size = int.from_bytes(data[at : at + 4], "big")
-        chunks.append((data[at + 4 : at + 8], data[at + 8 : at + 8 + size]))
-        at += 12 + size
-    return chunks
+    return [(kind, body) for kind, body, _ in chunks(data)]
 
 
 def webp_chunks(data: bytes) -> Chunks:

@@ -25,9 +25,11 @@ from typing import TYPE_CHECKING, Any
 from PIL import Image
 
 import stoker
-from hostile.image_bombs import bombs
+from hostile.image_bombs import GIB, MIB, SIDE, bmp, bombs, extended, gif, tiff, tiff_tags
+from hostile.image_mutations import webp_of
 from hostile.lying_store import BUCKET, lying_store
 from reference import pictures
+from reference.jpeg import in_frame, inside, resized
 from reference.png import END, chunk, header
 from stoker import _native
 from stoker.errors import StokerError
@@ -41,10 +43,6 @@ if TYPE_CHECKING:
     from stoker.builder import BuildReport
     from stoker.storage import Location
 
-MIB = 2**20
-GIB = 2**30
-SIDE = 11_585  # squared, just below the default of max_pixels
-
 
 # The parts of files.
 
@@ -55,16 +53,9 @@ def small_jpeg(mode: str = "RGB", **settings: Any) -> bytes:
     )
 
 
-def resized(jpeg: bytes, width: int = SIDE, height: int = SIDE, marker: int | None = None) -> bytes:
-    """A JPEG whose frame header claims another size, and perhaps another coding."""
-    at = next(at for at in range(len(jpeg)) if jpeg[at] == 0xFF and jpeg[at + 1] in (0xC0, 0xC1, 0xC2))
-    kind = jpeg[at + 1] if marker is None else marker
-    return jpeg[: at + 1] + bytes([kind]) + jpeg[at + 2 : at + 5] + struct.pack(">HH", height, width) + jpeg[at + 9 :]
-
-
-def inside(jpeg: bytes, added: bytes) -> bytes:
-    """A JPEG with something behind its start-of-image marker."""
-    return jpeg[:2] + added + jpeg[2:]
+def huge(jpeg: bytes) -> bytes:
+    """A JPEG that claims nearly as many pixels as there may be."""
+    return resized(jpeg, SIDE, SIDE)
 
 
 def with_data(jpeg: bytes, count: int) -> bytes:
@@ -82,13 +73,6 @@ def scan_by_scan(jpeg: bytes) -> bytes:
 
 def png(data: bytes, kind: int = 2) -> bytes:
     return header(SIDE, SIDE, kind, 8) + chunk(b"IDAT", data) + END
-
-
-def tiff(width: int, height: int, compression: int, count: int) -> bytes:
-    tags = [(256, 4, width), (257, 4, height), (258, 3, 8), (259, 3, compression), (262, 3, 1), (273, 4, 8)]
-    tags += [(277, 3, 1), (278, 4, height), (279, 4, count)]
-    rows = b"".join(struct.pack("<HHII", tag, kind, 1, value) for tag, kind, value in tags)
-    return b"II*\0" + struct.pack("<I", 24) + bytes(16) + struct.pack("<H", len(tags)) + rows + bytes(4)
 
 
 def frame_header(length: int) -> bytes:
@@ -199,47 +183,38 @@ def image(name: str, data: Callable[[], bytes], claims: int = SIDE * SIDE * 3, s
 
 
 def jpeg_lies() -> Iterator[Lie]:
-    grey = image("JPEG, grey", lambda: resized(small_jpeg("L")))
+    grey = image("JPEG, grey", lambda: huge(small_jpeg("L")))
     yield replace(grey, actions=("build", *FILES))
-    yield image("JPEG, 4:2:0", lambda: resized(small_jpeg()))
-    yield image("JPEG, 4:4:4 with restart markers", lambda: resized(small_jpeg(subsampling=0, restart_marker_blocks=1)))
+    yield image("JPEG, 4:2:0", lambda: huge(small_jpeg()))
+    yield image("JPEG, 4:4:4 with restart markers", lambda: huge(small_jpeg(subsampling=0, restart_marker_blocks=1)))
     yield image("JPEG, 65,500 wide", lambda: resized(small_jpeg(), 65_500, 2_049))
     yield image("JPEG, 65,500 high", lambda: resized(small_jpeg(), 2_049, 65_500))
-    yield image("JPEG, inks", lambda: resized(small_jpeg("CMYK")))
-    yield image("JPEG, one component a scan", lambda: resized(scan_by_scan(small_jpeg(subsampling=0))))
-    yield image("JPEG, progressive", lambda: resized(small_jpeg(progressive=True)))
+    yield image("JPEG, inks", lambda: huge(small_jpeg("CMYK")))
+    yield image("JPEG, one component a scan", lambda: huge(scan_by_scan(small_jpeg(subsampling=0))))
+    yield image("JPEG, progressive", lambda: huge(small_jpeg(progressive=True)))
     for name, marker in (("arithmetic", 0xC9), ("arithmetic and progressive", 0xCA)):
-        file = small_jpeg(progressive=marker == 0xCA)
-        blank = image(f"JPEG, {name}", lambda file=file, marker=marker: resized(file, 6_000, 6_000, marker))  # type: ignore[misc]
+        file = resized(small_jpeg(progressive=marker == 0xCA), 6_000, 6_000)
+        blank = image(f"JPEG, {name}", lambda file=file, marker=marker: in_frame(file, 1, bytes([marker])))  # type: ignore[misc]
         yield replace(blank, claims=6_000**2 * 4, pixels=6_000**2)
-    yield image("JPEG, lossless", lambda: resized(small_jpeg("L"), marker=0xC3))
+    yield image("JPEG, lossless", lambda: in_frame(huge(small_jpeg("L")), 1, b"\xc3"))
     yield image(
         "JPEG with a megabyte of comments",
-        lambda: inside(resized(small_jpeg()), b"".join(b"\xff\xfe\xff\xff" + bytes(65_533) for _ in range(16))),
+        lambda: inside(huge(small_jpeg()), b"".join(b"\xff\xfe\xff\xff" + bytes(65_533) for _ in range(16))),
     )
-    yield image("JPEG with zeros for data", lambda: with_data(resized(small_jpeg()), MIB))
-    yield image("JPEG, progressive, with zeros for data", lambda: with_data(resized(small_jpeg(progressive=True)), MIB))
+    yield image("JPEG with zeros for data", lambda: with_data(huge(small_jpeg()), MIB))
+    yield image("JPEG, progressive, with zeros for data", lambda: with_data(huge(small_jpeg(progressive=True)), MIB))
 
 
 def other_image_lies() -> Iterator[Lie]:
     yield image("PNG without pixels", lambda: png(b""), suffix="png")
     yield image("PNG with a few rows", lambda: png(zlib.compress(bytes(10 * SIDE * 3))), suffix="png")
     yield image("PNG of a palette, cut short", lambda: png(zlib.compress(bytes(1000)), 0), suffix="png")
-    yield image("GIF", lambda: b"GIF89a" + struct.pack("<HHBBB", SIDE, SIDE, 0x80, 0, 0) + bytes(6) + b"," +
-                struct.pack("<HHHHB", 0, 0, SIDE, SIDE, 0) + b"\x02\x01\x44\0;", suffix="gif")  # fmt: skip
-    yield image(
-        "BMP",
-        lambda: b"BM" + struct.pack("<IHHIIiiHHIIiiII", 54, 0, 0, 54, 40, SIDE, SIDE, 1, 24, 0, 0, 0, 0, 0, 0),
-        suffix="bmp",
-    )
+    yield image("GIF", lambda: gif(SIDE, SIDE, (SIDE, SIDE), 1, b"\x02\x01\x44\0"), suffix="gif")
+    yield image("BMP", lambda: bmp(SIDE, SIDE), suffix="bmp")
     yield image("PPM", lambda: b"P6\n%d %d\n255\n" % (SIDE, SIDE), suffix="ppm")
-    yield image("TIFF", lambda: tiff(SIDE, SIDE, 1, SIDE * SIDE), suffix="tiff")
-    yield image("TIFF, deflated", lambda: tiff(SIDE, SIDE, 8, 16), suffix="tiff")
-    yield image(
-        "WebP, extended",
-        lambda: b"RIFF\x1e\0\0\0WEBPVP8X\x0a\0\0\0" + bytes(4) + (SIDE - 1).to_bytes(3, "little") * 2 + bytes(8),
-        suffix="webp",
-    )
+    yield image("TIFF", lambda: tiff(*tiff_tags(SIDE, SIDE, 1, SIDE**2)), suffix="tiff")
+    yield image("TIFF, deflated", lambda: tiff(*tiff_tags(SIDE, SIDE, 8)), suffix="tiff")
+    yield image("WebP, extended", lambda: webp_of([extended(SIDE, SIDE), (bytes(4), b"")]), suffix="webp")
     yield image(
         "WebP, lossless",
         lambda: b"RIFF\x1a\0\0\0WEBPVP8L\x0d\0\0\0\x2f" + (SIDE - 1 | SIDE - 1 << 14).to_bytes(4, "little") + bytes(8),

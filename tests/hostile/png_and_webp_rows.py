@@ -7,12 +7,12 @@ import zlib
 from functools import cache
 from typing import TYPE_CHECKING
 
-import numpy as np
 from PIL import Image
 
 from hostile.verdict_rows import Row, bad, good, unseen
 from reference import pictures
-from reference.png import END, MAGIC, chunk, png
+from reference.jpeg import put
+from reference.png import END, MAGIC, chunk, chunks, png
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,23 +26,11 @@ SHARES = (0.02, 0.3, 0.6, 0.97)
 
 @cache
 def plain(mode: str = "RGB") -> bytes:
-    return pictures.encode(Image.fromarray(pictures.pixels(WIDTH, HEIGHT, 1)).convert(mode), format="PNG")
+    return pictures.jpeg(WIDTH, HEIGHT, 1, mode, format="PNG")
 
 
 def interlaced() -> bytes:
     return png(WIDTH, HEIGHT, 2, 8, interlaced=True, seed=3)
-
-
-def chunks(data: bytes) -> list[tuple[bytes, bytes, int]]:
-    """(name, body, checksum) of each chunk."""
-    parts, at = [], len(MAGIC)
-    while at < len(data):
-        size = struct.unpack_from(">I", data, at)[0]
-        parts.append(
-            (data[at + 4 : at + 8], data[at + 8 : at + 8 + size], *struct.unpack_from(">I", data, at + 8 + size))
-        )
-        at += 12 + size
-    return parts
 
 
 def joined(parts: list[tuple[bytes, bytes, int | None]]) -> bytes:
@@ -71,7 +59,7 @@ def with_chunk(data: bytes, before: bytes, name: bytes, body: bytes, sum_: int |
 
 def in_header(at: int, value: bytes) -> bytes:
     """Other bytes at an offset in the header: 0 width, 4 height, 8 bits, 9 colour type, 10 methods, 12 interlacing."""
-    return changed(plain(), b"IHDR", lambda body: body[:at] + value + body[at + len(value) :])
+    return changed(plain(), b"IHDR", lambda body: put(body, at, value))
 
 
 def compressed() -> bytes:
@@ -198,17 +186,12 @@ PNG_ROWS: dict[str, Row] = {
 
 @cache
 def webp(kind: str) -> bytes:
-    pixels = pictures.pixels(WIDTH, HEIGHT, 5)
-    alpha = np.broadcast_to(np.arange(WIDTH, dtype=np.uint8) * 3, (HEIGHT, WIDTH))[..., None]
     if kind == "animated":
         return animated("WEBP")
-    with_alpha = Image.fromarray(np.concatenate([pixels, alpha], axis=-1))
-    image = with_alpha if kind == "with alpha" else Image.fromarray(pixels)
+    image = Image.fromarray(pictures.pixels(WIDTH, HEIGHT, 5))
+    if kind == "with alpha":
+        image.putalpha(Image.linear_gradient("L").resize(image.size))
     return pictures.encode(image, format="WEBP", quality=70, lossless=kind == "lossless")
-
-
-def at(data: bytes, offset: int, value: bytes) -> bytes:
-    return data[:offset] + value + data[offset + len(value) :]
 
 
 KINDS = ("lossy", "lossless", "with alpha", "animated")
@@ -223,18 +206,18 @@ WEBP_ROWS: dict[str, Row] = {
         for share in SHARES[1:]
     },
     **{f"webp {kind}, without its last byte": bad(lambda kind=kind: webp(kind)[:-1], "cut short") for kind in KINDS},
-    "webp, a length beyond its bytes": bad(lambda: at(webp("lossy"), 4, struct.pack("<I", 10**6)), "cut short"),
-    "webp, a length within its data": bad(lambda: at(webp("lossy"), 4, struct.pack("<I", 20)), "do not fit together"),
+    "webp, a length beyond its bytes": bad(lambda: put(webp("lossy"), 4, struct.pack("<I", 10**6)), "cut short"),
+    "webp, a length within its data": bad(lambda: put(webp("lossy"), 4, struct.pack("<I", 20)), "do not fit together"),
     "webp, a chunk beyond its bytes": bad(
-        lambda: at(webp("lossy"), 16, struct.pack("<I", 10**6)), "do not fit together"
+        lambda: put(webp("lossy"), 16, struct.pack("<I", 10**6)), "do not fit together"
     ),
-    "webp, a chunk of 5 bytes": bad(lambda: at(webp("lossy"), 16, struct.pack("<I", 5)), "do not fit together"),
-    "webp, a chunk of an unknown kind": bad(lambda: at(webp("lossy"), 12, b"VP8Q"), "webp"),
-    "webp lossy, header": bad(lambda: at(webp("lossy"), 20, b"\xff\xff\xff"), "do not fit together"),
-    "webp lossy, start code": bad(lambda: at(webp("lossy"), 23, b"xxx"), "do not fit together"),
-    "webp lossless, signature": bad(lambda: at(webp("lossless"), 20, b"\x30"), "do not fit together"),
-    "webp with alpha, canvas": bad(lambda: at(webp("with alpha"), 24, b"\x64\0\0"), "do not fit together"),
-    "webp, a size beyond all limits": bad(lambda: at(webp("lossless"), 21, b"\xff\xff\xff\x0f"), "limit"),
+    "webp, a chunk of 5 bytes": bad(lambda: put(webp("lossy"), 16, struct.pack("<I", 5)), "do not fit together"),
+    "webp, a chunk of an unknown kind": bad(lambda: put(webp("lossy"), 12, b"VP8Q"), "webp"),
+    "webp lossy, header": bad(lambda: put(webp("lossy"), 20, b"\xff\xff\xff"), "do not fit together"),
+    "webp lossy, start code": bad(lambda: put(webp("lossy"), 23, b"xxx"), "do not fit together"),
+    "webp lossless, signature": bad(lambda: put(webp("lossless"), 20, b"\x30"), "do not fit together"),
+    "webp with alpha, canvas": bad(lambda: put(webp("with alpha"), 24, b"\x64\0\0"), "do not fit together"),
+    "webp, a size beyond all limits": bad(lambda: put(webp("lossless"), 21, b"\xff\xff\xff\x0f"), "limit"),
     # Data have no checksum: most changes give another image, to Pillow as to the core.
     "webp lossy, a byte of its data": good(lambda: flipped(webp("lossy"), len(webp("lossy")) // 2)),
     "webp lossless, a byte of its data": good(lambda: flipped(webp("lossless"), len(webp("lossless")) // 2)),

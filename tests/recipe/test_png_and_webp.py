@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from reference import pictures
-from reference.png import END, KINDS, MAGIC, chunk, header, png, rows
+from reference.png import END, KINDS, chunk, header, png, rows
 from small_cases import each
 from stoker import _native
 from stoker.errors import ImageError
@@ -32,9 +32,7 @@ pytestmark = [
 
 
 def webp(width: int, height: int, seed: int = 0, mode: str = "RGB", **options: object) -> bytes:
-    return pictures.encode(
-        Image.fromarray(pictures.pixels(width, height, seed)).convert(mode), format="WEBP", method=1, **options
-    )
+    return pictures.jpeg(width, height, seed, mode, format="WEBP", method=1, **options)
 
 
 def check_regions(data: bytes, seed: int) -> None:
@@ -97,9 +95,7 @@ def test_what_is_built_is_what_pillow_decodes(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["PNG", "WEBP"])
 def test_orientation_is_applied_where_it_is_asked_for(kind: str) -> None:
-    picture, exif = Image.fromarray(pictures.pixels(20, 14)), Image.Exif()
-    exif[274] = 6
-    data = pictures.encode(picture, format=kind, exif=exif, lossless=True)
+    data = pictures.jpeg(20, 14, format=kind, exif=pictures.exif(6), lossless=True)
     for apply, size in (("apply", (14, 20)), ("keep", (20, 14))):
         stored = convert(data, Recipe(encode=parse_encode("raw"), exif=apply))
         assert (stored.width, stored.height) == size
@@ -113,43 +109,25 @@ PALETTE = header(WIDTH, HEIGHT, 3, 8)
 INDICES = zlib.compress(rows(WIDTH, HEIGHT, 8, RNG))
 
 
-def idat(data: bytes, **more: int) -> bytes:
-    return chunk(b"IDAT", data, **more)
+def idat(data: bytes) -> bytes:
+    return chunk(b"IDAT", data)
 
 
+# Beside the many of ``hostile/png_and_webp_rows.py``.
 AGREED = {
     "as it should be": HEAD + idat(DATA) + END,
-    "another checksum of the data chunk": HEAD + idat(DATA, sum_=1) + END,
-    "another checksum of the header": MAGIC + chunk(b"IHDR", HEAD[16:29], 1) + idat(DATA) + END,
-    "another checksum of a text before": HEAD + chunk(b"tEXt", b"a\0b", 1) + idat(DATA) + END,
-    "another checksum of a text behind": HEAD + idat(DATA) + chunk(b"tEXt", b"a\0b", 1) + END,
     "another checksum of an unknown chunk": HEAD + chunk(b"prVt", b"a\0b", 1) + idat(DATA) + END,
-    "no end": HEAD + idat(DATA),
-    "another checksum of the end": HEAD + idat(DATA) + chunk(b"IEND", b"", 1),
-    "another checksum of the pixels": HEAD + idat(DATA[:-1] + bytes([DATA[-1] ^ 1])) + END,
     "pixels that end early": HEAD + idat(DATA[:-5]) + END,
-    "more rows than the header says": HEAD + idat(zlib.compress(ROWS + bytes(100))) + END,
     "fewer rows than the header says": HEAD + idat(zlib.compress(ROWS[:-10])) + END,
-    "bytes behind the pixels": HEAD + idat(DATA + b"xxxx") + END,
     "a data chunk behind the pixels": HEAD + idat(DATA) + idat(b"xxxx") + END,
-    "a text between data chunks": HEAD + idat(DATA[:20]) + chunk(b"tEXt", b"a\0b") + idat(DATA[20:]) + END,
-    "empty data chunks": HEAD + idat(b"") + idat(DATA[:20]) + idat(b"") + idat(DATA[20:]) + END,
     "data chunks of a byte": HEAD + b"".join(idat(DATA[i : i + 1]) for i in range(len(DATA))) + END,
-    "a filter that there is not": HEAD + idat(zlib.compress(b"\5" + ROWS[1:])) + END,
     "gamma": HEAD + chunk(b"gAMA", struct.pack(">I", 45455)) + idat(DATA) + END,
     "a palette beside RGB": HEAD + chunk(b"PLTE", b"abc") + idat(DATA) + END,
     "EXIF that is none": HEAD + chunk(b"eXIf", b"junk") + idat(DATA) + END,
-    "a damaged profile": HEAD + chunk(b"iCCP", b"a\0\0zzzzz") + idat(DATA) + END,
-    "a damaged compressed text": HEAD + chunk(b"zTXt", b"a\0\0zzzz") + idat(DATA) + END,
     "a window that is too small": HEAD + idat(b"\x18\x19" + DATA[2:]) + END,
     "a stream that needs a dictionary": HEAD + idat(b"\x78\xbb" + DATA[2:]) + END,
     "a stream without its header": HEAD + idat(DATA[2:]) + END,
-    "no pixels": HEAD + END,
-    "no columns": header(0, HEIGHT, 2, 8) + idat(DATA) + END,
-    "bytes behind the end": HEAD + idat(DATA) + END + b"garbage",
-    "3 bits": header(WIDTH, HEIGHT, 0, 3) + idat(DATA) + END,
     "a palette of 16 bits": header(WIDTH, HEIGHT, 3, 16) + idat(DATA) + END,
-    "colour type 1": header(WIDTH, HEIGHT, 1, 8) + idat(DATA) + END,
     "a palette of 3 entries": PALETTE + chunk(b"PLTE", b"abcdefghi") + idat(INDICES) + END,
     "a palette of 257 entries": PALETTE + chunk(b"PLTE", bytes(771)) + idat(INDICES) + END,
     "transparency before the palette": PALETTE + chunk(b"tRNS", b"\0") + chunk(b"PLTE", b"abc") + idat(INDICES) + END,
@@ -159,9 +137,6 @@ STRICTER = {  # what Pillow shows although the specification forbids it, or the 
     "cut within the checksum of its chunk": HEAD + idat(DATA)[:-4],
     "no checksum of the pixels": HEAD + idat(DATA[:-4]) + END,
     "another checksum of the pixels, in a chunk of its own": HEAD + idat(DATA[:-4]) + idat(b"abcd") + END,
-    "an unknown critical chunk": HEAD + chunk(b"ABCD", b"abcd") + idat(DATA) + END,
-    "two headers": HEAD + HEAD[8:] + idat(DATA) + END,
-    "no palette": PALETTE + idat(INDICES) + END,
     "an empty palette": PALETTE + chunk(b"PLTE", b"") + idat(INDICES) + END,
     "a palette of 3 entries and a third": PALETTE + chunk(b"PLTE", b"abcdefghij") + idat(INDICES) + END,
 }

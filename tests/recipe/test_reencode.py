@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reference import pictures
+from reference import restart as markers
 from small_cases import each
 from stoker import _native
 from stoker.errors import ConfigError, ImageError, ImageTooLargeError
@@ -128,13 +129,7 @@ def test_encodings_with_markers_say_so() -> None:
 
 
 def huffman_tables(data: bytes) -> bytes:
-    """What the DHT segments hold."""
-    tables, at = b"", 2
-    while data[at + 1] != 0xDA:
-        end = at + 2 + int.from_bytes(data[at + 2 : at + 4], "big")
-        tables += data[at + 4 : end] if data[at + 1] == 0xC4 else b""
-        at = end
-    return tables
+    return b"".join(body for marker, body in markers.segments(data) if marker == 0xC4)
 
 
 @pytest.mark.parametrize(("resize", "restart"), [("short:60", False), ("short:60", True), ("off", False)])

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reference import pictures, restart
+from reference.jpeg import segment
 from stoker import _native
 from stoker.errors import ConfigError, ImageError, ImageTooLargeError
 
@@ -75,10 +76,6 @@ def test_an_encoding_with_markers_shows_the_same_pixels(size: tuple[int, int], g
     expected = restart.interval(-(-size[0] // across), _native.ENCODED_TILES)
     assert restart.declared_interval(with_markers) == expected
     assert restart.declared_interval(without) == 0
-
-
-def segment(marker: int, body: bytes) -> bytes:
-    return bytes([0xFF, marker]) + (len(body) + 2).to_bytes(2, "big") + body
 
 
 def test_what_says_how_pixels_are_meant_is_copied_and_the_rest_left_out() -> None:

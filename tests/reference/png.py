@@ -25,6 +25,16 @@ def chunk(kind: bytes, data: bytes, sum_: int | None = None) -> bytes:
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", end)
 
 
+def chunks(data: bytes) -> list[tuple[bytes, bytes, int]]:
+    """(kind, data, checksum) of each chunk of a file."""
+    parts, at = [], len(MAGIC)
+    while at < len(data):
+        end = at + 8 + int.from_bytes(data[at : at + 4], "big")
+        parts.append((data[at + 4 : at + 8], data[at + 8 : end], int.from_bytes(data[end : end + 4], "big")))
+        at = end + 4
+    return parts
+
+
 def header(width: int, height: int, color: int, bits: int, interlaced: bool = False) -> bytes:
     """The signature and the chunk IHDR."""
     return MAGIC + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, bits, color, 0, 0, interlaced))
