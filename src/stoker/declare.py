@@ -85,7 +85,7 @@ class Setting:
 
     @property
     def help(self) -> str:
-        """What the setting is."""
+        """The first text of the setting: what it is."""
         return next(note for note in self.notes if isinstance(note, str))
 
     @property

@@ -176,7 +176,7 @@ def _cut(pixels: NDArray[Any], box: tuple[int, int, int, int]) -> NDArray[Any]:
 
 @dataclass(frozen=True, slots=True)
 class ImageInfo:
-    """What the header of an image file says, and whether the file is whole.
+    """Facts in the header of an image file, and whether the file is whole.
 
     Attributes:
         format: ``jpeg``, ``png``, ``webp``, ``gif``, ``bmp``, ``tiff``, ``jpeg2000``, ``ppm``, ``avif`` or ``heif``.

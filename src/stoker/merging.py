@@ -74,7 +74,7 @@ _NUMBERED_LABELS = ("imagenet", "imagenet-nvidia", "dlbs", "tfds")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class MergeReport(Report):
-    """What a merge did.
+    """The report of a merge.
 
     Attributes:
         outcome: ``merged``; ``complete``: it was finished before, nothing was touched.

@@ -306,7 +306,7 @@ class DataLoader(Generic[TransformT_co]):
 
     @property
     def dataset(self) -> Dataset | Mix:
-        """What is read."""
+        """The dataset or mix that is read."""
         return self.loader.dataset
 
     @property
@@ -563,7 +563,7 @@ class MapDataset(TorchDataset[tuple[Any, ...]]):
         unknown: Not a setting: those of PyTorch's loader are refused with what to use instead.
 
     Attributes:
-        dataset: What is read.
+        dataset: The dataset that is read.
         classes: Names of the classes, by label, as torchvision's datasets have them; empty where unknown.
 
     Raises:

@@ -47,7 +47,7 @@ DecodeMode = Literal["exact", "fast"]
 
 @dataclass(frozen=True, slots=True)
 class FeatureSpec:
-    """What every record has under one key."""
+    """Kind and number of the values that every record has under one key."""
 
     kind: FeatureKind  # type of the values
     length: int | None  # number of values; None if it differs from record to record, and may be 0

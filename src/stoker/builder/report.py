@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Report(ABC):
-    """What a call has written, as programs, consoles and notebooks see it."""
+    """The report of a call that writes; consoles and notebooks show its facts."""
 
     __slots__ = ()
 
@@ -52,7 +52,7 @@ def reject_facts(rejects: Sequence[Reject]) -> list[str]:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class BuildReport(Report):
-    """What a build did.
+    """The report of a build.
 
     Attributes:
         outcome: ``built``; ``complete``: it was finished before, nothing was touched; ``withheld``: everything is
@@ -93,7 +93,7 @@ class BuildReport(Report):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PartReport(Report):
-    """What one part of a build did.
+    """The report of one part of a build.
 
     Attributes:
         part: The part: ``part.number``, from 0, of ``part.count``.

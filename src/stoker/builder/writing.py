@@ -90,7 +90,7 @@ class Run(Tally):
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a call of `write` did."""
+    """The result of a call of `write`."""
 
     # ``written``; ``complete``: it was finished before, nothing was touched; ``withheld``: everything is there except
     # the manifest; ``part``: shards of other parts are missing

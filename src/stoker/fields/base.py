@@ -46,7 +46,7 @@ class ValueField(Field):
     @property
     @abstractmethod
     def spec(self) -> FeatureSpec:
-        """What every record has under the name of the field."""
+        """Kind and number of the values that every record has under the name of the field."""
 
     @abstractmethod
     def _values(self, value: Any) -> Values:

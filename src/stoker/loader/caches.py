@@ -61,7 +61,7 @@ def _wholes(dataset: Dataset | Mix) -> list[Dataset]:
 
 @dataclass(frozen=True, slots=True)
 class CacheStats:
-    """What a cache has done so far.
+    """Hits, misses and size of a cache so far.
 
     Attributes:
         hits: Samples that came from the cache.

@@ -109,7 +109,7 @@ class Feed:
 
     @property
     def shared(self) -> dict[str, Any]:
-        """What must be the same on all ranks, beside the position and the seed."""
+        """Facts that must be the same on all ranks, beside the position and the seed."""
         state, topology = self.run.state_at(Position(0, 0)), self.topology
         of_order = {"dataset": state["dataset"], "shuffle": state["shuffle"]}
         return of_order | {"batch_size": topology.batch_size, "tail": topology.tail}

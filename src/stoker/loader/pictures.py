@@ -259,7 +259,7 @@ def _sample_figures(batch: Any, row: int) -> list[str]:
     boxes = batch.boxes if isinstance(batch.boxes, tuple) else (batch.boxes,) * len(parts)
     lines = [
         class_title(batch.origin.classes if batch.origin else (), int(batch.labels[row])),
-        f"#{int(batch.indices[row])}" + ("" if batch.valid[row] else ", fills up"),
+        f"#{int(batch.indices[row])}" + ("" if batch.valid[row] else ", repeated"),
     ]
     listed = [value[row] for value in batch.fields.values() if isinstance(value, list)]
     lines += [cut(value) for value in listed if isinstance(value, str)]

@@ -239,7 +239,7 @@ class Planner:
     def _extents(self, batch: Upcoming) -> Extents:
         try:
             return self._locate(batch.numbers, batch.objects)
-        except (StokerError, OSError):  # of an index; the thread that reads the sample raises it, with its name
+        except (StokerError, OSError):  # a damaged index; the thread that reads the sample raises it, with its name
             nowhere = np.full(len(batch.numbers), -1, np.int64)
             return nowhere, nowhere, nowhere
 

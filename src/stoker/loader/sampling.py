@@ -54,7 +54,7 @@ class Balanced:
 
     @property
     def name(self) -> str:
-        """What a saved state calls it."""
+        """Its name in saved states."""
         return f"balanced{':replacement' * self.replacement}"
 
 
@@ -97,7 +97,7 @@ class Weighted:
 
     @property
     def name(self) -> str:
-        """What a saved state calls it."""
+        """Its name in saved states."""
         if isinstance(self.weights, Mapping):
             given = repr(sorted((str(key), float(weight)) for key, weight in self.weights.items())).encode()
         else:

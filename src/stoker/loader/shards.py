@@ -235,7 +235,7 @@ class _ListedObject:
 
 
 class _StoreFolder:
-    """What lies below a directory of a store, listed once."""
+    """The objects below a directory of a store, listed once."""
 
     def __init__(self, root: Location) -> None:
         self._root = root

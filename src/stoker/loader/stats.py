@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 STAGES = ("read", "remote", "check", "parse", "convert", "decode", "resample", "write")
-"""What a decoding thread does with a sample, in this order; `LoaderStats.stages` says what each of them is."""
+"""What a decoding thread does with a sample, in this order; `LoaderStats.stages` explains each stage."""
 _NANO = 1e-9
 
 
@@ -121,7 +121,7 @@ class LoaderStats:
             ("samples_total", "counter", "Samples handed out.", self.samples),
             ("read_bytes_total", "counter", "Bytes of records or files read.", self.bytes_read),
             ("wait_seconds_total", "counter", "The consumer was blocked, waiting for a batch.", self.wait_seconds),
-            ("gil_seconds_total", "counter", "The part of that spent waiting for the GIL.", self.gil_seconds),
+            ("gil_seconds_total", "counter", "The part of wait_seconds_total spent on the GIL.", self.gil_seconds),
             ("consumer_seconds_total", "counter", "The consumer was busy with a batch.", self.consumer_seconds),
             ("ready_batches_total", "counter", "Finished batches found at each request.", self.ready_batches),
             ("busy_seconds_total", "counter", "Decoding threads had work.", self.busy_seconds),

@@ -58,7 +58,7 @@ _RECIPES = 16  # a process has one, and tests a few
 
 @dataclass(frozen=True, slots=True)
 class Storing:
-    """What a recipe makes of a source image."""
+    """How a recipe stores a source image."""
 
     # kind of the source image: its format; ``cmyk jpeg`` or ``arithmetic jpeg``; ``turned jpeg``, ``turned png`` and
     # so on if it would be kept but for its EXIF orientation; or ``pixels``

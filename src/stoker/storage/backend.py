@@ -47,7 +47,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Children:
-    """What lies directly below a prefix."""
+    """The folders and objects directly below a prefix."""
 
     folders: tuple[str, ...]  # keys that have something below them, without a slash at the end
     files: tuple[Entry, ...]  # the objects
@@ -118,7 +118,7 @@ class Backend(ABC):
         """
 
     def children(self, prefix: str) -> Children:
-        """Return what lies directly below ``prefix``."""
+        """Return the folders and objects directly below ``prefix``."""
         top = len(prefix) + 1 if prefix else 0
         folders, files = dict[str, None](), []
         for entry in self.entries(prefix, None):
