@@ -20,7 +20,7 @@ constexpr int kHashBits = 64;
 constexpr size_t kMany = 400'000;  // hashes, of which keys of 16 bits make less work than keys of 8
 constexpr size_t kPairsAtOnce = 1024;
 
-// Sets that grow together; the first of each is the smallest.
+// Sets that are merged (union-find); the root of each set is its smallest member.
 class Sets {
  public:
   explicit Sets(size_t size) : parents_(size) { std::iota(parents_.begin(), parents_.end(), 0U); }
@@ -49,7 +49,7 @@ int steps(uint64_t bits, uint64_t strong, uint64_t other) {
   return std::popcount(bits) + 2 * std::popcount(bits & strong & other) + std::popcount(strong ^ other);
 }
 
-// Some bits of a hash, and those after them; after the last comes the first.
+// Some bits of a hash, and the bits after them, cyclically.
 struct Key {
   int first;
   int bits;

@@ -49,7 +49,7 @@ class Error : public std::runtime_error {
 };
 
 // "shard.tfrecord, record 17 at byte 123456 (n01440764_10026.JPEG): ..." and the same in the error's fields.
-// What is a file by itself is named by its path alone.
+// A file that is a sample by itself is named by its path alone.
 Error located(const Error& error, Where where);
 
 }  // namespace stoker

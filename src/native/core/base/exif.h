@@ -1,5 +1,5 @@
-// The orientation of an image in its metadata. Where these are damaged there is none: the image is one
-// nevertheless.
+// The orientation of an image in its metadata. Damaged metadata have none, since the image itself may be
+// intact.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ std::optional<int> orientation_in_exif(std::span<const uint8_t> exif);
 // tiff:Orientation of XMP, which is XML, a digit as Pillow looks for it.
 std::optional<int> orientation_in_xmp(std::span<const uint8_t> xmp);
 
-// What an image means that has both, or is without one of them: EXIF goes before. 1 to 8; 1 for none.
+// The orientation by both, either of which may be missing: EXIF takes precedence. 1 to 8; 1 for none.
 int orientation_in(std::span<const uint8_t> exif, std::span<const uint8_t> xmp);
 
 }  // namespace stoker

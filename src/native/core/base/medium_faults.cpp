@@ -56,7 +56,7 @@ void pass_on(int number, siginfo_t* info, void* context) {
 void on_fault(int number, siginfo_t* info, void* context) {
   auto* guard = static_cast<Guard*>(::pthread_getspecific(running));
   if (guard != nullptr && is_of(*guard, *info)) {
-    // What was blocked before, whatever is blocked for handlers: a jump gives nothing back by itself.
+    // Restores the signals that were blocked before: a jump out of a handler does not do that by itself.
     ::pthread_sigmask(SIG_SETMASK, &static_cast<const ucontext_t*>(context)->uc_sigmask, nullptr);
     siglongjmp(guard->back, 1);
   }

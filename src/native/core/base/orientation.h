@@ -33,8 +33,8 @@ class Orientation {
   // one, whose rows have no gaps.
   void turn(const RgbxRows& rows, Extent stored, uint8_t* upright) const;
 
-  // The largest of 8, 4, 2 and 1 by which a stored image of that size may be shrunk so that the last column,
-  // or row, is as wide as the others where it becomes the first one.
+  // The largest of 8, 4, 2 and 1 by which a stored image of that size may be shrunk, so that a last column or
+  // row that becomes the first one is as wide as the others.
   int32_t most_shrink(Extent stored) const;
 
  private:

@@ -1,9 +1,9 @@
 // Which process this is, and what each process has for itself.
 //
-// A fork copies the memory of all threads and one of the threads. In the child, a lock that another thread
-// held is held forever, and what it was changing stays half changed. So what threads share under a lock is a
-// PerProcess, of which a child has its own; and what cannot work without its threads remembers the number of
-// its process and refuses to work in another.
+// A fork copies all memory, but only one thread. In the child, a lock that another thread held is held
+// forever, and data that this thread was changing stay half changed. So threads share data under a lock in a
+// PerProcess, of which a child makes its own; and objects that need their threads remember the number of
+// their process, and refuse to work in another.
 #pragma once
 
 #include <atomic>

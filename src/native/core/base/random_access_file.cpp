@@ -41,7 +41,7 @@ uint64_t regular_size(int descriptor, const std::string& name) {
 
 std::atomic<uint32_t> files_mapped{0};
 
-// Of a limited address space nothing is taken: what is mapped would be missing elsewhere.
+// With a limited address space nothing is mapped: mappings would leave less for the rest of the program.
 bool is_space_limited() {
   rlimit limit{};
   return ::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY;

@@ -20,7 +20,7 @@ class FileDescriptor {
   FileDescriptor& operator=(const FileDescriptor&) = delete;
 
   int get() const { return descriptor_; }
-  // The caller's from now on.
+  // Gives the descriptor to the caller.
   int release() { return std::exchange(descriptor_, -1); }
 
  private:
@@ -36,7 +36,7 @@ std::optional<size_t> read_at(int descriptor, uint64_t offset, std::span<uint8_t
 inline constexpr uint64_t kMostStarted = uint64_t{16} << 20;
 uint64_t start_reading(int descriptor, uint64_t offset, uint64_t length);
 
-// What of a file that was never written is believed to be zeros, at most.
+// The most bytes of a file that may never have been written and are read as zeros.
 inline constexpr uint64_t kMostHoleBytes = uint64_t{32} << 20;
 
 // Calls after which a file is mapped: what is read a few times, such as one of more shards than may be open
@@ -72,9 +72,9 @@ class RandomAccessFile {
                                  length < size_ - offset ? length : size_ - offset);
   }
 
-  // The size() bytes in memory, mapped at the kMappedAt-th call; nothing before that, and nothing where the
-  // system maps no more, or memory is limited. They change when the file does, also between two looks at one
-  // byte, and are to be read by guarded() alone. They live as long as this object.
+  // The size() bytes in memory, mapped at the kMappedAt-th call; nothing before that, and nothing if the
+  // system maps no more files, or memory is limited. They change when the file does, even between two reads
+  // of one byte, and must only be read through guarded(). They live as long as this object.
   std::span<const uint8_t> mapped() const;
 
   // Whether more than kMostHoleBytes of a stretch were never written: the file claims to be longer than it

@@ -8,10 +8,10 @@
 
 namespace stoker {
 
-// Grows to what is asked for. Nothing is filled in, so the system gives memory only to what is written: what
-// an image merely claims costs nothing. After an outlier it shrinks again. It begins at a multiple of
-// kAlignment, since files are read into it: where the target begins a few bytes further into a page than the
-// source, some processors (AMD's Zen 3) take several times as long.
+// Grows to the requested size. Nothing is filled in, so the system provides memory only for bytes that are
+// written: a size that an image merely claims costs nothing. After an outlier it shrinks again. It begins at
+// a multiple of kAlignment, since files are read into it: where the target begins a few bytes further into a
+// page than the source, some processors (AMD's Zen 3) take several times as long.
 class ScratchBytes {
  public:
   static constexpr size_t kAlignment = 64;
@@ -27,7 +27,7 @@ class ScratchBytes {
     return bytes_.get();
   }
 
-  // Gives back more than what is always kept, where it may be long until the next take().
+  // Frees memory above the minimum, if it may be long until the next take().
   void rest() {
     if (size_ <= kAlwaysKept) return;
     size_ = 0;

@@ -17,7 +17,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Of larger files, stretches that were never written would have to be looked for.
+// Larger files would have to be searched for parts that were never written.
 constexpr uint64_t kMostFileBytes = kMostHoleBytes;
 constexpr size_t kHeadBytes = 4096;
 constexpr size_t kWorthKeeping = 8;  // of records that fill less than this part of a buffer, a copy is kept
@@ -62,7 +62,8 @@ FramedRecords RecordBuilder::run(std::span<const FileToStore> files, const JpegS
     }
     if (Clock::now() >= end) break;
   }
-  // Records wait to be written, those of a build's sample until its end: in few bytes, then.
+  // Records may wait long to be written, those of a build's sample until its end, so they must not waste
+  // memory.
   if (out.size < capacity_ / kWorthKeeping) {
     std::shared_ptr<uint8_t[]> copy(new uint8_t[out.size]);
     std::copy_n(out.bytes.get(), out.size, copy.get());
@@ -104,7 +105,7 @@ std::optional<std::span<const uint8_t>> RecordBuilder::read(const std::string& p
   if (file.size() > kMostFileBytes) return std::nullopt;
   const auto size = static_cast<size_t>(file.size());
   uint8_t* const bytes = file_.take(std::max(size + 1, kHeadBytes));
-  // Others than JPEGs are read by who understands them. One byte more shows a file that has grown.
+  // The caller reads files that are not JPEGs. Reading one more byte shows whether the file has grown.
   const size_t head = file.read_at(0, {bytes, std::min(size + 1, kHeadBytes)});
   if (!begins_as_jpeg({bytes, head}) || head < 3 || bytes[2] != 0xff) return std::nullopt;
   const size_t rest = head < kHeadBytes ? 0 : file.read_at(head, {bytes + head, size + 1 - head});

@@ -48,8 +48,8 @@ void apply_jitter(const JitterPlan& plan, RgbSlot rows, Extent size) {
   apply_jitter(plan, rows, size, *color_kernels().front());
 }
 
-// Contrast needs the mean of what the operations before it leave; the others look at one pixel at a time, and
-// are carried out together while it is at hand.
+// Contrast needs the mean of the result of the operations before it; all others need one pixel at a time, and
+// are applied together while it is loaded.
 void apply_jitter(const JitterPlan& plan, RgbSlot rows, Extent size, const ColorKernels& kernels) {
   if (size.width < 1 || size.height < 1) return;
   const Stretches image(rows, size);

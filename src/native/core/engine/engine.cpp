@@ -127,7 +127,7 @@ std::optional<Batch> BatchEngine::next(std::chrono::milliseconds timeout) {
     pending_.pop_front();
   }
   look_ahead_.pass(batch->position + batch->ids->size());
-  // Taken out of what a worker may be the last to release: the errors belong to this thread alone.
+  // Moved out of an object that a worker may release last, so that only this thread owns the errors.
   Batch result = std::move(batch->batch);
   std::ranges::sort(result.failures, {}, &SampleFailure::row);
   return result;
@@ -156,9 +156,9 @@ void BatchEngine::close() {
   for (const auto& worker : workers_) worker->scratch->release();
 }
 
-// Copying a sample takes so short that what threads tell each other would be felt: where one takes up to
-// kMostRun at a time they write to different lines of the cache, and a thread knows what it copies next.
-// Samples that are decoded, or waited for, are taken one by one.
+// Copying a sample takes so little time that synchronising threads would be noticeable. So a thread takes up
+// to kMostRun samples at a time: threads then write to different cache lines, and a thread knows what it
+// copies next. Samples that are decoded, or waited for, are taken one by one.
 size_t BatchEngine::run_length(size_t count) const {
   constexpr size_t kMostRun = 16, kLeastRuns = 4;  // of a thread, so that all have as much to do
   if (!loader_.copies_raw() || spec().ahead || look_ahead_.on()) return 1;
@@ -232,8 +232,8 @@ EngineTotals BatchEngine::totals() const {
   return totals;
 }
 
-// Not with std::call_once: an exception on its way out of that passes through the C library, which ends the
-// process where there is no memory (glibc), or hangs (glibc before 2.34).
+// Not with std::call_once: an exception that leaves it passes through the C library, which then ends the
+// process if there is no memory (glibc), or hangs (glibc before 2.34).
 void BatchEngine::allocate(Pending& batch) const {
   const std::lock_guard lock(batch.allocating);
   if (batch.allocated) return;

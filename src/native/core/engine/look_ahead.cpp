@@ -10,14 +10,14 @@
 namespace stoker {
 namespace {
 
-// A shard needs one: the system reads on by itself. A file of its own has to be found and opened first, which
-// a slow disk or a network takes as long for as for reading.
+// A shard needs one thread: the system reads on by itself. Single files have to be found and opened first,
+// which takes as long as reading them on a slow disk or a network.
 constexpr size_t kThreads = 16;
 
 // Longer than copying bytes from memory takes, also on a machine that has other things to do.
 constexpr double kNanosecondsPerByte = 1.0;
 
-// What counts of one read at most, so that a single one that was held up is not taken for a slow disk.
+// The most that a single read counts, so that one delayed read does not look like a slow disk.
 constexpr double kMostNanoseconds = 1e6;
 
 constexpr double kWeight = 1.0 / 64;
@@ -109,7 +109,7 @@ bool LookAhead::look_at_switches(Reads& mine) {
 
 void LookAhead::end(uint64_t position, Reads& mine, uint64_t nanoseconds, uint64_t bytes) {
   const double longer = excess(nanoseconds, bytes);
-  // A thread that waits for a disk gives its CPU up by itself: this one had to wait for a CPU.
+  // A thread that waits for a disk gives up its CPU voluntarily; this thread had to wait for a CPU.
   if (longer > kSlowNanoseconds && look_at_switches(mine)) return;
   if (!mine.left_out) {
     mine.mean_ns += kWeight * (longer - mine.mean_ns);

@@ -21,8 +21,8 @@ StoredImage pixels_of(const CachedSample& sample) {
           .orientation = sample.orientation};
 }
 
-// What a cache calls a sample, so that engines of different modes, and those that turn images and those that
-// do not, may have it in common.
+// The key of a sample in a cache, so that engines of different modes, and engines that turn images or not,
+// can share the cache.
 uint64_t cache_number(uint64_t number, const EngineSpec& spec) {
   constexpr int kNumberBits = 61;
   const uint64_t kind = uint64_t{static_cast<uint8_t>(spec.mode)} << 1 | (spec.turns ? 1 : 0);
@@ -154,7 +154,7 @@ bool SampleLoader::needs_only_pixels(SampleId id) const {
 }
 
 void SampleLoader::load(Batch& batch, size_t row, SampleId id, SampleScratch& scratch) const {
-  // Other threads may wait for the budget that these bytes take, and this thread for them.
+  // Other threads may wait for the budget that these bytes take while this thread waits for those threads.
   const auto release = [](SourceScratch* source) {
     source->remote.release();
     source->clock.end();

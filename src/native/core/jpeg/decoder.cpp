@@ -1,5 +1,5 @@
-// Region decode: baseline and progressive images by decoders of our own, all others, and those these have
-// doubts about, by libjpeg-turbo's jpeg_crop_scanline and jpeg_skip_scanlines.
+// Region decode: our own decoders decode baseline and progressive images; libjpeg-turbo's jpeg_crop_scanline
+// and jpeg_skip_scanlines decode all others, and those that our decoders leave to it.
 #include "core/jpeg/decoder.h"
 
 #include <algorithm>
@@ -109,7 +109,7 @@ bool JpegDecoder::Libjpeg::configure(int32_t shrink) {
   return inks;
 }
 
-// At an eighth of the size next to nothing is done but the decoding of the entropy-coded data.
+// At an eighth of the size, decoding the entropy-coded data is nearly all of the work.
 void JpegDecoder::Libjpeg::check(ScratchBytes& pixels) {
   configure(8);
   JSAMPROW row = pixels.take(size_t{c.output_width} * kRgbxBytes + kRgbxPadding);
@@ -258,7 +258,7 @@ bool JpegDecoder::read_alone(uint8_t* out, int32_t& rows, int32_t enough) {
   return true;
 }
 
-// Where decoding failed that began in the middle of the image: whether it begins anew from its start.
+// After decoding that began in the middle of the image failed: whether it begins again from the start.
 bool JpegDecoder::starts_over() {
   if (reader_ != Reader::kBaseline || !baseline_->entered()) return false;
   entries_->forget();

@@ -36,7 +36,7 @@ struct Queue {
   size_t first = 0, end = 0;
 
   bool empty() const { return first == end; }
-  // Made later is seldom less.
+  // A tree that is made later seldom has a lower count.
   void insert(Tree tree) {
     size_t at = end++;
     for (; at > first && tree < trees[at - 1]; --at) trees[at] = trees[at - 1];

@@ -76,7 +76,7 @@ bool fits_one_scan(const jpeg_decompress_struct& c) {
   return blocks <= C_MAX_BLOCKS_IN_MCU;
 }
 
-// What libjpeg would write of JFIF and Adobe by itself is left to the copies of the source's own segments.
+// libjpeg must not write JFIF and Adobe segments itself: those of the source are copied.
 void configure(Transcoder& t) {
   jpeg_copy_critical_parameters(&t.in, &t.out);
   t.out.optimize_coding = TRUE;

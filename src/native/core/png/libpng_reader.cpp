@@ -40,8 +40,8 @@ void LibpngReader::on_error(png_structp png, png_const_charp what) {
   of(png_get_error_ptr(png)).leave(what);
 }
 
-// What libpng only warns of changes no pixel, but that the sum over all of them is wrong, and no alpha, but
-// that it does without a transparency that it does not understand.
+// libpng's warnings change no pixel, except for a wrong checksum over all pixels; and no alpha, except that
+// libpng ignores a transparency that it does not understand.
 void LibpngReader::on_warning(png_structp png, png_const_charp what) {
   LibpngReader& self = of(png_get_error_ptr(png));
   const bool alpha = std::strncmp(what, "tRNS:", 5) == 0;
@@ -107,7 +107,8 @@ void LibpngReader::read_header() {
   // Some writers claim a smaller window than they use; zlib itself, and so Pillow, does not mind.
   png_set_option(png_, PNG_MAXIMUM_INFLATE_WINDOW, PNG_OPTION_ON);
   png_set_compression_buffer_size(png_, kReadBytes);
-  // As Pillow: all that comes before the compressed data must have its checksum, and that has one inside.
+  // As Pillow: all chunks before the compressed data must have the right checksum; those data contain their
+  // own.
   png_set_crc_action(png_, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
   png_read_info(png_, info_);
   png_set_crc_action(png_, PNG_CRC_QUIET_USE, PNG_CRC_QUIET_USE);

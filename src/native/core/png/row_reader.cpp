@@ -11,8 +11,8 @@
 namespace stoker {
 namespace {
 
-// What is inflated at once: so much that the copy of 32 KB that zlib makes each time does not count, and that
-// it fits a second-level cache beside all else.
+// Bytes that are inflated at once: so many that zlib's copy of 32 KB each time does not matter, but few
+// enough for a second-level cache.
 constexpr size_t kLinesBytes = size_t{64} << 10;
 // zlib counts in 32 bits.
 constexpr size_t kMostAtOnce = size_t{1} << 30;
@@ -42,7 +42,7 @@ struct PngRowReader::Inflater {
   Inflater(const Inflater&) = delete;
   Inflater& operator=(const Inflater&) = delete;
 
-  // For another stream, of which the checksum counts or not.
+  // Prepares for another stream, whose checksum is verified if `sums`.
   void reset(bool sums) {
     inflateReset(&stream);
     inflateValidate(&stream, sums ? 1 : 0);

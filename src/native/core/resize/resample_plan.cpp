@@ -118,7 +118,7 @@ void plan_axis(Filter filter, const Span& in, int32_t out, int32_t begin, int32_
   for (int32_t i = 0; i < outputs; ++i) {
     const double center = in.begin + (begin + i + 0.5) * scale;
     const double inverse = 1.0 / stretch;
-    // The bounds come first: of an axis that is long enough, what lies beyond them does not fit 32 bits.
+    // Bounds are checked first: on a long axis, values beyond them do not fit 32 bits.
     const auto first = static_cast<int32_t>(std::max<double>(lowest, center - support + 0.5));
     const int32_t count = static_cast<int32_t>(std::min<double>(highest, center + support + 0.5)) - first;
     const auto at = static_cast<size_t>(i);

@@ -70,8 +70,8 @@ void write_frame(std::span<const uint8_t> payload, std::span<uint8_t> out) {
 
 namespace {
 
-// Throws where the header, which is there if the frame is long enough for it, is not that of a frame of so
-// many bytes.
+// Throws if the header, which exists if the frame is long enough for it, is not that of a frame of this many
+// bytes.
 void verify_header(const uint8_t* header, uint64_t frame_bytes, const FrameSite& site) {
   if (frame_bytes < kFrameBytes) {
     fail(ErrorCode::kCorruptRecord, site,

@@ -10,8 +10,8 @@
 namespace stoker {
 namespace {
 
-// How far behind the offset where they are expected pixels are looked for: what is in front of them, such as
-// the name of a class, has different lengths.
+// How far after the expected offset pixels are searched: the data before them, such as the name of a class,
+// differ in length.
 constexpr size_t kMostMoved = 512;
 
 // Where pixels begin in a frame of `size` bytes, of which these are the first; 0: they are somewhere else.

@@ -35,8 +35,8 @@ uint64_t block_bytes(int descriptor) {
   return std::has_single_bit(block) ? std::clamp(block, kLeastBlock, kMostBlock) : kLeastBlock;
 }
 
-// Whether the file system can tell what is a hole. One that cannot says that the whole file is written,
-// though there are fewer blocks than that takes.
+// Whether the file system knows holes. One that does not says that the whole file is written, although it has
+// fewer blocks than that needs.
 bool tells_holes(int descriptor) {
   struct stat status{};
   if (::fstat(descriptor, &status) != 0 || status.st_size == 0) return false;

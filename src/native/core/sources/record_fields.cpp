@@ -66,7 +66,7 @@ Bytes read_column(const FieldColumn& column, const FeatureView& view, std::vecto
   return value;
 }
 
-// False where the reader has to look.
+// False if the slow path has to read the feature.
 bool take_column(const FieldColumn& column, const FastFeature& seen, std::vector<int64_t>& numbers,
                  Bytes& values) {
   if (seen.kind != column.kind) return false;
@@ -91,8 +91,8 @@ void resize_all(const FieldSpec& spec, RecordFields& fields) {
 }
 
 // The header of a PNG: its signature, the length and the name of the first chunk, width, height, the bits of
-// a sample and the type of colour, which is 0 of grey. Other images would be shown in grey without a word,
-// and their values are no class ids.
+// a sample and the type of colour, which is 0 of grey. Other images would silently be converted to grey, and
+// their values are not class ids.
 void check_mask(const FieldPlane& plane, Bytes file) {
   constexpr std::array<uint8_t, 16> kBegin{0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n',
                                            0,    0,   0,   13,  'I',  'H',  'D',  'R'};

@@ -27,7 +27,7 @@ struct SampleId {
   int32_t object = kWholeImage;
 };
 
-// Where the pixels of samples begin in their bytes, as those of the last sample let expect.
+// Where the pixels of the next sample probably begin in its bytes, judging by the last sample.
 struct PixelsGuess {
   size_t begin = 0;
   size_t size = 0;      // 0: nothing is expected
@@ -75,8 +75,8 @@ struct FetchedSample {
   std::span<const uint8_t> left{};  // the part of `bytes` that is not filled in
   const uint8_t* mapped = nullptr;  // its bytes, in a mapped file that the scratch keeps
 
-  // Copies a part of `bytes`, and checks all of them in the same pass; whether they are as they must be. What
-  // is left out must be that part, or it is false. `guess` becomes what is to be expected of the next sample.
+  // Copies a part of `bytes`, and checks all of them in the same pass; returns whether they are right. False
+  // if the part that was left out is another one. `guess` becomes the expectation for the next sample.
   // Meanwhile the processor fetches `next` from memory into its caches.
   bool copy(std::span<const uint8_t> part, uint8_t* out, PixelsGuess& guess,
             std::span<const uint8_t> next = {}) const;
@@ -96,14 +96,14 @@ class SampleSource {
   // is empty beforehand. Errors say where by themselves.
   virtual std::span<const uint8_t> fetch(uint64_t number, SourceScratch& scratch) const = 0;
 
-  // The same for a caller that goes through the bytes once in any case and checks them in that pass. Of a
-  // mapped file, bytes that are expected to be pixels are left where they are. If anything is wrong, the
-  // caller drops what it made of them, and fetch() throws what is wrong.
+  // The same for a caller that reads all bytes once in any case, and checks them in that pass. In a mapped
+  // file, bytes that are probably pixels are not copied. If anything is wrong, the caller drops its result,
+  // and fetch() throws the error.
   virtual FetchedSample fetch_unchecked(uint64_t number, SourceScratch& scratch) const {
     return {fetch(number, scratch), std::nullopt};
   }
 
-  // What of `bytes`, which fetch() gave, is the image and the label. Fills `name`, the sample's for messages,
+  // The image and the label in `bytes`, which fetch() gave. Sets `name`, the name of the sample for messages,
   // before anything can go wrong. Errors do not say where; the caller puts where() in front.
   virtual SourceSample describe(SampleId id, std::span<const uint8_t> bytes, SourceScratch& scratch,
                                 std::string& name) const = 0;
@@ -122,9 +122,9 @@ class SampleSource {
                                             const FieldSpec& spec, SourceScratch& scratch, std::string& name,
                                             RecordFields& fields) const;
 
-  // Has the system begin to read what fetch() would from a disk, and does not wait for the bytes; for the
-  // file to be found and opened it does. Returns how many bytes that are; 0 for a sample that is not on a
-  // disk. Throws as fetch().
+  // Asks the system to read the bytes of fetch() from a disk, and does not wait for them, but for the file to
+  // be found and opened. Returns the number of bytes; 0 for a sample that is not on a disk. Throws as
+  // fetch().
   virtual uint64_t start_reading(uint64_t) const { return 0; }
 
   // Which bytes fetch() would take from remote storage; of a sample that is here, none.

@@ -14,8 +14,8 @@
 namespace stoker {
 namespace {
 
-// The lock is held for a few microseconds at a time. One that stays taken is held by a process that
-// cleans up, or was stopped; training does not wait for either.
+// The lock is held for a few microseconds at a time. If it is held for longer, its process cleans up or was
+// stopped, and training does not wait for either.
 constexpr std::chrono::milliseconds kTimeout{5};
 constexpr std::chrono::microseconds kPause{50};
 
@@ -35,7 +35,7 @@ bool write_number(int descriptor, uint64_t value) {
 
 enum class Attempt { kDone, kAgain, kFailed };
 
-// Attempts until it is done, fails, or the time is over; the last outcome.
+// Retries until it succeeds, fails or runs out of time; returns the last outcome.
 template <typename F>
 Attempt retry(const F& attempt) {
   const auto end = std::chrono::steady_clock::now() + kTimeout;

@@ -9,8 +9,8 @@
 
 namespace stoker {
 
-// Like thread_local, which has the system end the process where a thread finds no memory for its objects:
-// here std::bad_alloc is thrown. Lives as long as the process.
+// Like thread_local, but without memory for an object it throws std::bad_alloc, while thread_local ends the
+// process. Lives as long as the process.
 template <typename T>
 class PerThread {
  public:

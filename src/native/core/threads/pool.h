@@ -21,7 +21,8 @@ inline constexpr size_t kMostThreads = 4096;
 // A job is `count` calls of one function. Tasks start strictly in the order of their jobs and their index;
 // when a job's last task has started, the next job's tasks start, so no thread waits for stragglers.
 //
-// The mutex is taken once a job and worker, not once a task: within a job a task is claimed by counting on.
+// The mutex is taken once per job and worker, not once per task: within a job, a task is claimed by
+// incrementing a counter.
 class ThreadPool {
  public:
   // Called as task(index, worker) with worker < size(). Must not throw.

@@ -6,9 +6,9 @@
 
 namespace stoker {
 
-// Calls `work` on `threads` threads at once, of which this one is one; on fewer if the system starts no more.
-// Returns when all calls have ended: how many there were. Throws the first error that a call threw; the
-// others go on to their ends, so `work` tells them to stop if that is to be soon.
+// Calls `work` on `threads` threads at once, including this one; on fewer if the system starts no more.
+// Returns the number of calls when all have ended. Throws the first error of a call. The other calls run to
+// their ends, so `work` must tell them to stop if they should end early.
 size_t share_work(size_t threads, const std::function<void()>& work);
 
 }  // namespace stoker

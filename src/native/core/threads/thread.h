@@ -13,8 +13,8 @@ namespace stoker {
 // 512.
 inline constexpr size_t kLeastStackBytes = size_t{1} << 20;
 
-// Has what the first exception of the calling thread needs allocated. Otherwise that is done when the first
-// is thrown, and where there is no memory then, the C library ends the process.
+// Allocates the memory that the first exception of the calling thread needs. Otherwise that happens when it
+// is thrown, and if there is no memory then, the C library ends the process.
 void prepare_for_exceptions();
 
 // Must be joined before it is destroyed.

@@ -10,10 +10,10 @@
 namespace stoker {
 namespace {
 
-// Of a box's area: a box that is all there must not be lost to the rounding of its edges.
+// Tolerance for a box's area: a box that is entirely visible must not be lost because its edges were rounded.
 constexpr double kShareTolerance = 1e-9;
 
-// What of one side of a box remains: its ends, in pixels of the result, and the share of its length.
+// The visible part of one side of a box: its ends, in pixels of the result, and its share of the length.
 struct Interval {
   double from = 0.0;
   double to = 0.0;

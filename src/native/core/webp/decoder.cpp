@@ -141,7 +141,7 @@ void WebpDecoder::Libwebp::find_frame(std::span<const uint8_t> file) {
   WebPDemuxReleaseIterator(&first);
 }
 
-// Of a lossless frame nothing is missing for certain: one whose pixels are all the same has no data for any.
+// A short lossless frame need not be incomplete: if all pixels are the same, it has no data for them.
 void WebpDecoder::Libwebp::refuse_missing_data() const {
   WebPBitstreamFeatures features;
   const VP8StatusCode status = WebPGetFeatures(bytes.data(), bytes.size(), &features);
@@ -193,7 +193,7 @@ RgbxView WebpDecoder::Libwebp::decode_frame(Rect part) {
     status = WebPDecode(bytes.data(), bytes.size(), &config);
   }
   WebPFreeDecBuffer(&config.output);
-  // What libwebp calls an abort by the user is no memory for the rows between its decoder and the output.
+  // libwebp reports a lack of memory for the rows between its decoder and the output as an abort by the user.
   if (status == VP8_STATUS_OUT_OF_MEMORY || status == VP8_STATUS_USER_ABORT) throw std::bad_alloc();
   if (status != VP8_STATUS_OK) refuse_damaged(describe(status));
   const size_t skip =

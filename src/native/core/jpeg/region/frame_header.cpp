@@ -113,7 +113,7 @@ bool FrameReader::read_huffman(std::span<const uint8_t> body) {
   return true;
 }
 
-// libjpeg takes those that are there when the first scan of a component begins.
+// libjpeg uses the tables that are known when the first scan of a component begins.
 bool FrameReader::read_quant(std::span<const uint8_t> body) {
   if (in_scans_) return false;
   while (!body.empty()) {

@@ -13,7 +13,7 @@ namespace {
 
 // The shortest block: a bit of DC and a bit that ends it.
 constexpr uint64_t kLeastBlockBits = 2;
-// Of data whose steps are worth a wider window, which takes longer to prepare.
+// Bytes of data from which a wider window pays, which takes longer to prepare.
 constexpr size_t kManyBytes = size_t{512} << 10;
 // MCUs from one entry point to the next, and those that are skipped in the time that entering at one takes.
 constexpr uint64_t kLeastStep = 8;
@@ -90,7 +90,7 @@ void McuCursor::enter(uint64_t number) {
 bool McuCursor::go_to(uint64_t mcu) {
   const uint64_t number = mcu / interval_;
   if (number != segment_) {
-    // What is left in a segment whose MCUs were all read is left to libjpeg.
+    // If data remain in a segment whose MCUs were all read, libjpeg decodes the image.
     if (at_ == (segment_ + 1) * interval_ && !scan_.reader.at_end()) return false;
     enter(number);
   }
@@ -105,8 +105,8 @@ bool McuCursor::skip_to(uint64_t mcu) {
   return kernels_.skip(scan_, layout_.data(), layout_.size(), between);
 }
 
-// The last known point saves what lies before it. Once one was used, the next that is reached is compared
-// before others are.
+// The last known point saves decoding the data before it. After one was used, the next point that is reached
+// is compared before others are used.
 bool McuCursor::pass_points(uint64_t mcu) {
   const uint64_t last = std::min(mcu / step_, points_);
   if (at_ > passed_ * step_) passed_ = (at_ - 1) / step_;  // those inside of what was decoded

@@ -88,7 +88,7 @@ bool ProgressiveDecoder::read_headers() {
                      });
 }
 
-// Whether the scan brings what comes next of each of its coefficients, and nothing twice.
+// Whether the scan has the next bits of each of its coefficients, and no bits twice.
 bool ProgressiveDecoder::advance(const ScanHeader& header) {
   const bool is_dc = header.first == 0;
   if (is_dc ? header.last != 0 : header.components != 1) return false;
@@ -203,7 +203,7 @@ bool ProgressiveDecoder::read_rows(Scan& scan) {
   return true;
 }
 
-// What is left in a segment is left to libjpeg, as is a missing marker.
+// If data remain in a segment, or a marker is missing, libjpeg decodes the image.
 bool ProgressiveDecoder::end_segment(Scan& scan) {
   BitReader& reader = scan.entropy.reader;
   if (scan.entropy.ending != 0 || !reader.at_end() || !reader.before_marker()) return false;
