@@ -14,6 +14,7 @@ import pytest
 
 import stoker
 from benchmarks.planted import SHIM, SLOW_READS
+from stoker import progress
 from stoker.inspect import diagnosis_dataset as examined
 from stoker.inspect.diagnosis_decision import Evidence, Files, Setup
 from written_files import flip_bit, write_files
@@ -127,9 +128,11 @@ def test_a_folder_without_an_image_that_can_be_decoded_is_refused(tmp_path: Path
 
 
 @pytest.mark.slow
-def test_a_report_for_people_says_what_is_going_on(dataset: Path, cli: Cli) -> None:
+def test_a_report_for_people_says_what_is_going_on(dataset: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    for pause in ("_LINE_SECONDS", "_BAR_SECONDS"):
+        monkeypatch.setattr(progress, pause, 0)
     cli("doctor", dataset, "--seconds", "0.3")
-    assert "measuring: part 1 of 2: the pipeline" in cli.err
+    assert "measuring: part 1 of 2, the pipeline (0 %)\n" in cli.err
     assert "-bound: " in cli.out
     assert "\nremedy: " in cli.out
 

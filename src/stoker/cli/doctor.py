@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from typing import TYPE_CHECKING
 
 from stoker.cli import options, output
-from stoker.config import format_count, format_seconds, format_size
+from stoker.config import format_count, format_size
 from stoker.inspect import DatasetReport, DatasetSpec, examine
+from stoker.progress import ProgressDisplay
 from stoker.recipe import by_decoder, missing_libraries
 
 if TYPE_CHECKING:
@@ -48,29 +47,17 @@ def run(args: argparse.Namespace) -> int:
     """Measure, print, and return 0."""
     given = {name: getattr(args, name) for name in DatasetSpec.__dataclass_fields__ if name not in ("keys", "source")}
     spec = DatasetSpec(**given, keys=options.record_keys(args), source=options.source_options(args))
-    report = examine(spec, _Parts())
+    with ProgressDisplay(is_shown=not output.is_quiet()) as display:
+
+        def show(number: int, parts: int, name: str) -> None:
+            display.show("measuring", number, parts, f"part {number + 1} of {parts}, {name}", lambda _: [])
+
+        report = examine(spec, show)
     if args.json:
         output.document(report.document())
     else:
         _print(report)
     return 0
-
-
-class _Parts:
-    """One line on standard error for every part, with the time left of those that are alike."""
-
-    def __init__(self) -> None:
-        self._began = time.monotonic()
-
-    def __call__(self, number: int, parts: int, name: str) -> None:
-        if output.is_quiet():
-            return
-        if number == 0:
-            self._began = time.monotonic()
-        elapsed = time.monotonic() - self._began
-        left = f", {format_seconds(elapsed / number * (parts - number))} left" if number else ""
-        sys.stderr.write(f"measuring: part {number + 1} of {parts}{left}: {name}\n")
-        sys.stderr.flush()
 
 
 def _print(report: DatasetReport) -> None:
