@@ -11,7 +11,7 @@ import stat
 import time
 import zipfile
 import zlib
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import IO, TYPE_CHECKING, Literal
@@ -181,7 +181,7 @@ _DAMAGE = (SourceError, zipfile.BadZipFile, zlib.error, EOFError, NotImplemented
 class _Member:
     name: str
     size_bytes: int
-    parts: Callable[[], Iterator[bytes]]
+    opened: Callable[[], AbstractContextManager[IO[bytes]]]
 
 
 def unpack(archive: Path, unpacking: Unpacking, watcher: Watcher) -> None:
@@ -245,29 +245,21 @@ def _zip_members(archive: zipfile.ZipFile) -> Iterator[_Member]:
         if info.header_offset < 0:
             raise ValueError(f"{info.filename!r} is said to begin {-info.header_offset} bytes before the archive")
         if not info.filename.endswith("/"):  # not is_dir(), which fails of a name without a letter
-            yield _Member(info.filename, info.file_size, partial(_zip_parts, archive, info))
-
-
-def _zip_parts(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Iterator[bytes]:
-    with archive.open(info) as source:
-        while data := source.read(_CHUNK_BYTES):
-            yield data
+            yield _Member(info.filename, info.file_size, partial(archive.open, info))
 
 
 def _tar_members(path: Path, file: IO[bytes]) -> Iterator[_Member]:
     for info in tar_members(FileWindow(file, 0, path.stat().st_size, path.name)):
         if info.isreg() and not info.issparse():
             name, size = info.name.removeprefix("./"), info.size
-            yield _Member(name, size, partial(_tar_parts, file, info.offset_data, size))
+            yield _Member(name, size, partial(_at, file, info.offset_data))
         elif not info.isdir():
             raise ValueError(f"{info.name!r} is neither a file nor a folder")
 
 
-def _tar_parts(file: IO[bytes], start: int, size: int) -> Iterator[bytes]:
+def _at(file: IO[bytes], start: int) -> AbstractContextManager[IO[bytes]]:
     file.seek(start)
-    while size > 0 and (data := file.read(min(size, _CHUNK_BYTES))):
-        size -= len(data)
-        yield data
+    return nullcontext(file)
 
 
 def _check(archive: Path, members: list[_Member], unpacking: Unpacking) -> None:
@@ -302,8 +294,8 @@ def _write(members: list[_Member], directory: Path, advanced: Callable[..., None
         path = directory / member.name
         path.parent.mkdir(parents=True, exist_ok=True)
         end = done + member.size_bytes
-        with path.open("xb") as file:
-            for data in member.parts():
+        with path.open("xb") as file, member.opened() as source:
+            while data := source.read(min(_CHUNK_BYTES, end - done)):
                 done += len(data)
                 file.write(data)
                 advanced(done=done, total=total)
