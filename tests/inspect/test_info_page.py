@@ -18,7 +18,7 @@ from reference import pictures
 from small_datasets import list_again, write_class_folders, write_dataset
 from stoker.cli.main import main
 from stoker.inspect import ClassCount
-from stoker.inspect.page import dataset_portrait, histogram, in_order, info_page
+from stoker.inspect.page import dataset_portrait, histogram, info_page, profile
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -87,8 +87,8 @@ def test_charts_have_a_bar_for_each_range_and_show_both_ends() -> None:
     assert "the last bar holds all up to 9,000" in giant.note
     assert histogram(np.array([7.0, 7.0]), "width").note == "all 7"
     assert histogram(np.array([*[7.0] * 999, 90.0]), "width").note == "median 7; the last bar holds all up to 90"
-    assert in_order([4, 2, 0], "train", "", "blue").heights == [100, 50, 0]
-    unequal = in_order([1000] * 500 + [1] * 500, "train", "", "blue")
+    assert profile([4, 2, 0], "train", "", "blue").heights == [100, 50, 0]
+    unequal = profile([1000] * 500 + [1] * 500, "train", "", "blue")
     assert (len(unequal.heights), unequal.note) == (120, "up to 1,000, in logarithms")
     assert unequal.heights[-1] > 5
 

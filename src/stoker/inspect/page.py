@@ -506,13 +506,13 @@ def info_page(portrait: Portrait) -> str:
         most=max((known.total for known in classes), default=0),
         empty_classes=sum(known.total == 0 for known in classes),
         class_charts=[
-            in_order(counts[name], name, ", from the most frequent to the rarest", color)
+            profile(counts[name], name, ", from the most frequent to the rarest", color)
             for name, color in colors.items()
             if len(classes) > _ALL_NAMED and any(counts[name])
         ],
         size_charts=_size_charts(measured) if measured.readable else [],
         shard_charts=[
-            in_order(split.shard_bytes, name, "", colors[name], format_size)
+            profile(split.shard_bytes, name, "", colors[name], format_size)
             for name, split in portrait.splits.items()
             if len(split.shard_bytes) > 1
         ],
@@ -539,7 +539,7 @@ class Chart:
     median: float | None = None  # where that lies, in per cent of the width
 
 
-def in_order(values: Sequence[int], title: str, note: str, color: str, named: Callable[[float], str] = _count) -> Chart:
+def profile(values: Sequence[int], title: str, note: str, color: str, named: Callable[[float], str] = _count) -> Chart:
     """Return a chart of values in their order."""
     means = [float(part.mean()) for part in np.array_split(np.array(values), min(len(values), _MOST_BARS))]
     most, least = max(means), min(filter(None, means), default=1.0)
