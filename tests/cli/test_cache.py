@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import stoker
-from loader.shards import write_shards
+from loader.shards import behind, write_shards
 from stoker import _native
 from stoker.format.index import INDEXES_FOLDER, CachedIndex
 from stoker.loader.caches import NodeCache
@@ -22,10 +22,7 @@ if TYPE_CHECKING:
 def fill(cache: NodeCache, folder: Path, records: int) -> None:
     folder.mkdir()
     write_shards(folder, records, 1)
-    dataset = stoker.open(folder)
-    assert isinstance(dataset.records, _native.RecordSet)
-    source = cache.source(dataset, dataset.reader.source(check=True))
-    assert isinstance(source, _native.CachedSource)
+    source = behind(cache, stoker.open(folder))
     for number in range(records):
         source.read(number)
 

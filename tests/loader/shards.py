@@ -6,11 +6,15 @@ import functools
 from typing import TYPE_CHECKING
 
 from reference import example, pictures, tfrecord
+from stoker import _native
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import numpy as np
+
+    import stoker
+    from stoker.loader.caches import MemoryCache, NodeCache
 
 KINDS = [
     {"subsampling": 0},
@@ -20,6 +24,7 @@ KINDS = [
     {"mode": "CMYK"},
     {"subsampling": 2, "restart_marker_blocks": 2},
 ]
+SIDES = ("xmin", "ymin", "xmax", "ymax")
 
 
 @functools.cache
@@ -28,13 +33,16 @@ def image(i: int) -> bytes:
     return pictures.jpeg(width, height, i, **KINDS[i % len(KINDS)])
 
 
-def payload(i: int, encoded: bytes | None = None) -> bytes:
-    features = {
+def features(i: int, encoded: bytes | None = None) -> example.Features:
+    return {
         "image/encoded": ("bytes", [image(i) if encoded is None else encoded]),
         "image/class/label": ("int64", [i + 1]),
         "image/filename": ("bytes", [b"picture-%d.JPEG" % i]),
     }
-    return example.write(features)
+
+
+def payload(i: int, encoded: bytes | None = None) -> bytes:
+    return example.write(features(i, encoded))
 
 
 def tensor(i: int, pixels: np.ndarray, order: str = "HWC") -> example.Features:
@@ -63,6 +71,13 @@ def write_shards(directory: Path, records: int, shards: int, bad: dict[int, byte
     return paths
 
 
+def behind(cache: MemoryCache | NodeCache, dataset: stoker.Dataset) -> _native.CachedSource:
+    """The samples of a dataset as they are read through a cache."""
+    source = cache.source(dataset, dataset.reader.source(check=True))
+    assert isinstance(source, _native.CachedSource)
+    return source
+
+
 def boxes(i: int) -> list[tuple[float, float, float, float]]:
     """Annotated objects of picture ``i``: none, or up to three, as (xmin, ymin, xmax, ymax)."""
     return [(0.1 * n, 0.05 * (i % 5), 0.5 + 0.1 * n, 0.6 + 0.07 * (i % 4)) for n in range(i % 4)]
@@ -70,26 +85,14 @@ def boxes(i: int) -> list[tuple[float, float, float, float]]:
 
 def write_wrong_boxes(path: Path) -> None:
     """Write one shard of one picture whose boxes are words."""
-    features: dict[str, tuple[str, list[object]]] = {
-        "image/encoded": ("bytes", [image(0)]),
-        "image/class/label": ("int64", [1]),
-        "image/filename": ("bytes", [b"words.JPEG"]),
-    }
-    for name in ("xmin", "ymin", "xmax", "ymax"):
-        features[f"image/object/bbox/{name}"] = ("bytes", [b"left"])
-    path.write_bytes(tfrecord.frame(example.write(features)))
+    words = {f"image/object/bbox/{side}": ("bytes", [b"left"]) for side in SIDES}
+    path.write_bytes(tfrecord.frame(example.write(features(0) | words)))
 
 
 def write_annotated(path: Path, records: int) -> None:
     """Write one shard of the pictures with their objects."""
     frames = []
     for i in range(records):
-        features = {
-            "image/encoded": ("bytes", [image(i)]),
-            "image/class/label": ("int64", [i + 1]),
-            "image/filename": ("bytes", [b"picture-%d.JPEG" % i]),
-        }
-        for side, name in enumerate(("xmin", "ymin", "xmax", "ymax")):
-            features[f"image/object/bbox/{name}"] = ("float", [box[side] for box in boxes(i)])
-        frames.append(tfrecord.frame(example.write(features)))
+        sides = {f"image/object/bbox/{side}": ("float", [box[at] for box in boxes(i)]) for at, side in enumerate(SIDES)}
+        frames.append(tfrecord.frame(example.write(features(i) | sides)))
     path.write_bytes(b"".join(frames))

@@ -4,27 +4,20 @@ from __future__ import annotations
 
 import random
 from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import stoker
-from stoker import _native
+from loader.shards import behind
 from stoker.errors import ConfigError
 from stoker.loader.caches import MemoryCache
 
+if TYPE_CHECKING:
+    import stoker
+
 RECORDS = 24
-
-
-def samples_of(dataset: stoker.Dataset) -> _native.SampleSource:
-    return dataset.reader.source(check=True)
-
-
-def behind(cache: MemoryCache, dataset: stoker.Dataset) -> _native.CachedSource:
-    source = cache.source(dataset, samples_of(dataset))
-    assert isinstance(source, _native.CachedSource)
-    return source
 
 
 class Model:
@@ -83,7 +76,7 @@ def test_many_threads(train: stoker.Dataset) -> None:
 
 
 def test_settings(train: stoker.Dataset) -> None:
-    samples = samples_of(train)
+    samples = train.reader.source(check=True)
     assert MemoryCache("1MB", keep="decoded").source(train, samples) is samples
     assert repr(MemoryCache("2GB")) == "<stoker.MemoryCache of encoded samples: 0 B of 2.0 GB, 0.0% of 0 reads hit>"
     with pytest.raises(ConfigError, match="keep is 'raw'"):

@@ -10,23 +10,13 @@ from pathlib import Path
 import pytest
 
 import stoker
-from loader.shards import payload, write_shards
+from loader.shards import behind, payload, write_shards
 from reference import tfrecord
 from stoker import _native
 from stoker.errors import ConfigError
 from stoker.loader.caches import ENTRY_BYTES, TAG_NAME, CacheDirectory, NodeCache
 
 RECORDS = 24
-
-
-def samples_of(dataset: stoker.Dataset) -> _native.SampleSource:
-    return dataset.reader.source(check=True)
-
-
-def behind(cache: NodeCache, dataset: stoker.Dataset) -> _native.CachedSource:
-    source = cache.source(dataset, samples_of(dataset))
-    assert isinstance(source, _native.CachedSource)
-    return source
 
 
 def read_all(cache: NodeCache, folder: Path) -> None:
@@ -180,7 +170,7 @@ def test_what_is_in_use_is_never_evicted(shards: Path, tmp_path: Path, budget: i
     kept = busy.stats().hits
     cache = NodeCache(tmp_path / "cache", budget)
     dataset = stoker.open(shards)
-    source = cache.source(dataset, samples_of(dataset))
+    source = cache.source(dataset, dataset.reader.source(check=True))
     assert isinstance(source, _native.CachedSource) == fits
     if fits:
         read_all(cache, shards)
@@ -218,12 +208,12 @@ def test_a_smaller_budget_takes_back_what_a_larger_one_gave(shards: Path, tmp_pa
 def test_a_directory_of_other_things_is_refused(shards: Path, tmp_path: Path) -> None:
     dataset = stoker.open(shards)
     with pytest.raises(ConfigError, match="is not a Stoker cache"):
-        NodeCache(shards, "1MB").source(dataset, samples_of(dataset))
+        NodeCache(shards, "1MB").source(dataset, dataset.reader.source(check=True))
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / TAG_NAME).write_text("Signature: 8a477f597d28d172789f06886806bc55\n# of another program\n")
     (tmp_path / "mine" / "notes.txt").write_text("do not touch")
     with pytest.raises(ConfigError, match=r"holds 'notes.txt'"):
-        NodeCache(tmp_path / "mine", "1MB").source(dataset, samples_of(dataset))
+        NodeCache(tmp_path / "mine", "1MB").source(dataset, dataset.reader.source(check=True))
     assert sorted(path.name for path in (tmp_path / "mine").iterdir()) == [TAG_NAME, "notes.txt"]
 
 
@@ -288,7 +278,7 @@ def test_files_that_are_not_its_own_are_not_used(shards: Path, tmp_path: Path, k
     name = "budget" if which == "budget" else next(directory.glob("*.samples")).name
     hostile(kind, directory, name, victim)
     dataset = stoker.open(shards)
-    samples = samples_of(dataset)
+    samples = dataset.reader.source(check=True)
     cache = NodeCache(directory, "10MB")
     with pytest.warns(UserWarning, match="the dataset is read instead") as caught:
         assert cache.source(dataset, samples) is samples
@@ -301,7 +291,7 @@ def test_files_that_are_not_its_own_are_not_used(shards: Path, tmp_path: Path, k
 def test_a_cache_that_cannot_be_made_is_done_without(shards: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     dataset = stoker.open(shards)
-    samples = samples_of(dataset)
+    samples = dataset.reader.source(check=True)
     cache = NodeCache(tmp_path / "file" / "cache", "10MB")
     with pytest.warns(UserWarning, match="Not a directory"):
         assert cache.source(dataset, samples) is samples

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import stoker
-from stoker import _native
+from loader.shards import behind
 from stoker.loader.caches import NodeCache
 
 READER = Path(__file__).with_name("cache_reader.py")
@@ -36,8 +36,7 @@ def check_all(shards: Path, directory: Path) -> int:
     """Read everything through the cache; returns the hits."""
     dataset = stoker.open(shards)
     cache = NodeCache(directory, "10MB")
-    source = cache.source(dataset, dataset.reader.source(check=True))
-    assert isinstance(source, _native.CachedSource)
+    source = behind(cache, dataset)
     assert [source.read(i) for i in range(RECORDS)] == [dataset.records.read(i) for i in range(RECORDS)]
     return cache.stats().hits
 
