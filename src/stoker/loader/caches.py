@@ -1,8 +1,8 @@
 """Caches of samples, in memory and on a disk of the node.
 
-Both caches keep the samples that came first, and evict none for others. An epoch reads every sample once, so a sample
-just read is needed later than all that are still to come; evicting one of those for it only costs hits. A cache with
-space for a share of the samples has that share as its hit rate in every epoch but the first, in any order.
+Both caches keep the samples that came first, and evict none for others. An epoch reads every sample once, so the sample
+just read is needed again later than all cached ones that are still to come; evicting one of these only costs hits. The
+share of the samples that fits is the hit rate of every epoch but the first, in any order.
 
 The directory of a cache on a disk::
 

@@ -66,8 +66,8 @@ class Loader:
     """Epochs of fixed-shape image batches.
 
     Every iteration yields one whole epoch: the first one epoch 0, each later one the next epoch, even if the one before
-    was left early. After `load_state_dict`, it yields the rest of the epoch that the state is in. The order is a pure
-    function of (dataset, seed, epoch), and pixels of (seed, epoch, sample): threads, prefetch, batch size and the
+    was left early. After `load_state_dict`, the next iteration yields the rest of the state's epoch. The order is a
+    pure function of (dataset, seed, epoch), and pixels of (seed, epoch, sample): threads, prefetch, batch size and
     number of ranks never change them. One instance serves one consumer thread; any number of loaders may run at once.
 
     A loader pickles as its settings and its state. Unpickled, it starts new threads, finds out the rank of its process
@@ -119,8 +119,8 @@ class Loader:
         read_ahead: How much of a dataset in a bucket or in HDFS is fetched ahead. Default: ``ReadAhead()``.
         on_bad: What happens when a sample cannot be loaded. With ``"substitute"`` another sample takes its place, the
             same in every run. ``Batch.indices`` says which, `bad_samples` lists bad samples, and the epoch ends with a
-            `stoker.errors.BadSampleWarning`. Damaged JSON, or a damaged bool in an array, always raises, because it is
-            noticed when the batch is complete.
+            `stoker.errors.BadSampleWarning`. A damaged value of `stoker.fields.Json`, or bool in an array, always
+            raises, since it is noticed in the finished batch.
         max_bad: Number of bad samples that an epoch may replace on this rank.
         unknown: Not a setting: keywords of other libraries' loaders are refused with the setting to use instead.
 

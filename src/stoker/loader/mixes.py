@@ -67,7 +67,7 @@ class Mix:
 
     @property
     def classes(self) -> tuple[ClassLabel, ...]:
-        """Name and text of each class, by label; empty if the labels of the datasets are moved apart."""
+        """Name and text of each class, by label; empty if ``label_offsets`` moves the labels of a dataset."""
         return () if any(self.label_offsets) else self.datasets[0].classes
 
     @property
@@ -141,8 +141,8 @@ class MixedSamples(Samples):
 
     So every stretch of an epoch, and with it every batch, has the proportions of the weights. Each dataset has its own
     order, by a seed derived from that of the mix. It is read pass after pass, and the next epoch continues where the
-    last one ended: after any number of epochs, no sample of a dataset has come twice more often than another.
-    Everything is arithmetic on (position, epoch).
+    last one ended: after any number of epochs, the counts of a dataset's samples differ by at most one. Everything is
+    arithmetic on (position, epoch).
     """
 
     def __init__(

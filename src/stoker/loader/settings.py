@@ -156,8 +156,8 @@ class LoaderSettings(Settings):
         OnBad,
         "What happens when a sample cannot be loaded.",
         'With ``"substitute"`` another sample takes its place, the same in every run. ``Batch.indices`` says which, '
-        "`bad_samples` lists bad samples, and the epoch ends with a `stoker.errors.BadSampleWarning`. Damaged JSON, or "
-        "a damaged bool in an array, always raises, because it is noticed when the batch is complete.",
+        "`bad_samples` lists bad samples, and the epoch ends with a `stoker.errors.BadSampleWarning`. A damaged value "
+        "of `stoker.fields.Json`, or bool in an array, always raises, since it is noticed in the finished batch.",
     ] = "raise"
     max_bad: Annotated[
         int,
