@@ -32,16 +32,16 @@ MAX_AT_ONCE = 1024
 _FIRST_WAIT = 0.1
 _LONGEST_WAIT = 10.0
 _TRIES_AT_LEAST = 6
-_SECONDS = 120.0
-_UNANSWERED_SECONDS = 8.0
-_CALM_SECONDS = 0.5
+_SECONDS = 120.0  # for how long a request is retried
+_UNANSWERED_SECONDS = 8.0  # the same, if the store has never answered
+_HALVING_SECONDS = 0.5  # the least time between two halvings of the limit
 _STOP_LOOK_SECONDS = 0.2
 _DELETED_AT_ONCE = 32
 
 _MD5 = re.compile(r'"?(?:([0-9a-f]{32})|([0-9A-Za-z+/]{22}==))"?')  # in hex, or as some servers have it in base64
-_SAME_READS = 4
+_SAME_READS = 4  # equal reads after which an etag is not an MD5
 _MAX_SUSPECTS = 1024
-_ENOUGH = 8
+_MAX_OTHER_ETAGS = 8  # such etags after which none is compared any more
 
 
 class Backoff:
@@ -122,7 +122,7 @@ class RateLimit:
             return
         with self._changed:
             now = time.monotonic()
-            if now - self._halved >= _CALM_SECONDS:
+            if now - self._halved >= _HALVING_SECONDS:
                 self._limit, self._halved = max(1.0, min(self._limit, self._most) / 2), now
                 self._most = self._under_way
 
@@ -138,7 +138,7 @@ class ContentCheck:
 
     def __init__(self) -> None:
         self._suspects: OrderedDict[str, tuple[bytes, int]] = OrderedDict()  # by key: digest, how often it came
-        self._others = 0  # etags that were found not to be an MD5
+        self._other_etags = 0  # etags that were found not to be an MD5
         self._lock = threading.Lock()
 
     def check_read(self, key: str, blob: Blob) -> None:
@@ -154,7 +154,7 @@ class ContentCheck:
             before, times = self._suspects.pop(key, (digest, 0))
             times = times + 1 if before == digest else 1
             if times == _SAME_READS:
-                self._others += 1
+                self._other_etags += 1
                 return
             self._suspects[key] = (digest, times)
             while len(self._suspects) > _MAX_SUSPECTS:
@@ -172,11 +172,11 @@ class ContentCheck:
         if _md5(read()) != _md5(data):
             raise StoreError(f"{key} was written, but other bytes came back")
         with self._lock:
-            self._others += 1
+            self._other_etags += 1
 
     def _digest_if_other(self, data: Data, etag: str | None) -> bytes | None:
         match = _MD5.fullmatch(etag) if etag else None
-        if match is None or self._others >= _ENOUGH:
+        if match is None or self._other_etags >= _MAX_OTHER_ETAGS:
             return None
         digest = _md5(data)
         wanted = bytes.fromhex(match[1]) if match[1] else base64.b64decode(match[2])

@@ -67,7 +67,7 @@ _AT_ONCE = 16  # requests to one server
 _SERVERS = 4096  # the most servers whose state is remembered
 _DEAD_AFTER = 8  # requests in a row without an answer
 _DEAD_SECONDS = 60.0
-_FAMILIAR_SECONDS = 15.0
+_FAMILIAR_SECONDS = 15.0  # after a request to a server, the next one keeps its connection
 _LOOK_SECONDS = 0.1
 
 _BUSY = frozenset({429, 503})
@@ -161,7 +161,7 @@ class Answer:
 @dataclass(slots=True)
 class _Server:
     rate: RateLimit = field(default_factory=lambda: RateLimit(_AT_ONCE))  # how many requests it gets at a time
-    asked: float = -_FAMILIAR_SECONDS  # time of the last request to it
+    last_request: float = -_FAMILIAR_SECONDS  # time of the last request to it
     failures: int = 0  # requests in a row that found no server
     dead_until: float = 0.0  # it gets no request before this time
     problem: str = ""  # the error of the last failure
@@ -188,8 +188,8 @@ class _Client:
             with server.rate.turn(stop):
                 began = time.monotonic()
                 # A list may name thousands of servers, and each would leave an idle connection here.
-                keep = wanted.is_stored or began - server.asked < _FAMILIAR_SECONDS
-                server.asked = began
+                keep = wanted.is_stored or began - server.last_request < _FAMILIAR_SECONDS
+                server.last_request = began
                 try:
                     answer = self._wait_for(self._exchange(url, wanted, seconds_left, keep=keep), stop)
                 except StoreError as error:
