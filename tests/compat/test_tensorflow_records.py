@@ -16,22 +16,15 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # of TensorFlow's own modules, while they are imported
     import tensorflow as tf
 
+from reference.strategies import FEATURES
 from stoker import _native
 from stoker.errors import ExampleError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-keys = st.text(max_size=6) | st.sampled_from(["image/encoded", "image/class/label", "é", "\U0001f600"])
-values = (
-    st.tuples(st.just("bytes"), st.lists(st.binary(max_size=200), max_size=4))
-    | st.tuples(st.just("int64"), st.lists(st.integers(-(2**63), 2**63 - 1), max_size=6))
-    | st.tuples(st.just("float"), st.lists(st.floats(width=32), max_size=6))
-)
 STRICTER = re.compile("more than 64 bits|an impossible number|nested too deeply")
 """Where some protobuf drops what does not fit: docs/contributing/fuzzing.md, the section on allowed differences."""
-
-features_dicts = st.dictionaries(keys, values, max_size=5)
 
 
 def to_tensorflow(features: dict) -> tf.train.Example:
@@ -63,7 +56,7 @@ def no_key_begins_another(features: dict) -> bool:
 
 # Stoker sorts keys as C++ protobuf does, by their bytes: "image" before "image/format". Protobuf for Python (upb)
 # sorts the same but for one thing: it writes a key behind those that begin with it.
-@given(features_dicts.filter(no_key_begins_another))
+@given(FEATURES.filter(no_key_begins_another))
 def test_bytes_equal_those_of_protobuf(features: dict) -> None:
     assert _native.write_example(features) == to_tensorflow(features).SerializeToString(deterministic=True)
 
@@ -76,13 +69,13 @@ def test_a_key_that_begins_another_comes_first() -> None:
     assert both == bytes([0x0A, len(b"".join(entries))]) + b"".join(entries)
 
 
-@given(features_dicts)
+@given(FEATURES)
 def test_protobuf_bytes_are_read(features: dict) -> None:
     payload = to_tensorflow(features).SerializeToString()
     assert comparable(_native.parse_example(payload)) == comparable(features)
 
 
-@given(features_dicts, st.data())
+@given(FEATURES, st.data())
 def test_damaged_bytes_are_read_as_protobuf_reads_them(features: dict, data: st.DataObject) -> None:
     payload = bytearray(to_tensorflow(features).SerializeToString())
     for _ in range(data.draw(st.integers(1, 3), label="changes")):

@@ -12,17 +12,10 @@ from hypothesis import strategies as st
 
 from reference import example as twin
 from reference import tfrecord
+from reference.strategies import FEATURES
 from small_cases import each
 from stoker import _native
 from stoker.errors import ConfigError, ExampleError
-
-keys = st.text(max_size=6) | st.sampled_from(["image/encoded", "image/class/label", "é", "\U0001f600"])
-values = (
-    st.tuples(st.just("bytes"), st.lists(st.binary(max_size=200), max_size=4))
-    | st.tuples(st.just("int64"), st.lists(st.integers(-(2**63), 2**63 - 1), max_size=6))
-    | st.tuples(st.just("float"), st.lists(st.floats(width=32), max_size=6))
-)
-features_dicts = st.dictionaries(keys, values, max_size=5)
 
 
 def comparable(features: dict[str, tuple[str, list]]) -> dict[str, tuple[str, list]]:
@@ -31,26 +24,26 @@ def comparable(features: dict[str, tuple[str, list]]) -> dict[str, tuple[str, li
     return {key: (kind, bits.get(key, vs)) for key, (kind, vs) in features.items()}
 
 
-@given(features_dicts)
+@given(FEATURES)
 @example({})
 @example({"": ("bytes", [])})
 def test_written_bytes_equal_those_of_the_twin(features: dict) -> None:
     assert _native.write_example(features) == twin.write(features)
 
 
-@given(features_dicts, st.sampled_from([0, 1, 40_000]))
+@given(FEATURES, st.sampled_from([0, 1, 40_000]))
 @pytest.mark.slow
 def test_a_framed_example_is_the_frame_of_the_example(features: dict, ballast: int) -> None:
     features = {**features, "ballast": ("bytes", [bytes(ballast)])}
     assert _native.frame_example(features) == tfrecord.frame(twin.write(features))
 
 
-@given(features_dicts)
+@given(FEATURES)
 def test_what_is_written_is_read_back(features: dict) -> None:
     assert comparable(_native.parse_example(_native.write_example(features))) == comparable(features)
 
 
-@given(features_dicts.flatmap(lambda d: st.tuples(st.just(d), st.permutations(list(d)))))
+@given(FEATURES.flatmap(lambda d: st.tuples(st.just(d), st.permutations(list(d)))))
 def test_the_order_of_a_dict_does_not_show(drawn: tuple[dict, list[str]]) -> None:
     features, order = drawn
     assert _native.write_example({key: features[key] for key in order}) == _native.write_example(features)
@@ -121,7 +114,7 @@ def test_every_form_of_a_message_reads_as_the_twin_says(payload: bytes) -> None:
     assert outcome_of_native(payload) == outcome_of_twin(payload)
 
 
-@given(st.one_of(grammatical, features_dicts.map(twin.write)), st.data())
+@given(st.one_of(grammatical, FEATURES.map(twin.write)), st.data())
 @pytest.mark.slow
 def test_damaged_bytes_end_as_the_twin_says(payload: bytes, data: st.DataObject) -> None:
     damaged = bytearray(payload)

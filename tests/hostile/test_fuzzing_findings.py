@@ -95,12 +95,16 @@ def test_a_journal_with_a_number_that_is_infinite(number: bytes) -> None:
     assert parse_result(with_checksum(line % b"1" + rest, {}), {}) is not None
 
 
-def test_a_member_that_begins_before_its_archive(tmp_path: Path) -> None:
-    """The end of a zip says where its list begins; a byte too many there moves every member to a negative offset."""
+def zipped(name: str) -> bytearray:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
-        archive.writestr("made/a.txt", b"abc")
-    data = bytearray(file.getvalue())
+        archive.writestr(name, b"abc")
+    return bytearray(file.getvalue())
+
+
+def test_a_member_that_begins_before_its_archive(tmp_path: Path) -> None:
+    """The end of a zip says where its list begins; a byte too many there moves every member to a negative offset."""
+    data = zipped("made/a.txt")
     end = data.rindex(b"PK\5\6")
     at = int.from_bytes(data[end + 16 : end + 20], "little")
     data[end + 16 : end + 20] = (at + 4096).to_bytes(4, "little")
@@ -112,10 +116,7 @@ def test_a_member_that_begins_before_its_archive(tmp_path: Path) -> None:
 
 def test_a_member_without_a_name(tmp_path: Path) -> None:
     """Python's zipfile asks for the last letter of a name that has none."""
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
-        archive.writestr("a", b"abc")
-    data = bytearray(file.getvalue())
+    data = zipped("a")
     for start, length, extra in ((0, 26, 28), (data.index(b"PK\1\2"), 28, 30)):  # the letter becomes an extra byte
         data[start + length], data[start + extra] = 0, 1
     (tmp_path / "a.zip").write_bytes(data)

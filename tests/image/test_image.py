@@ -21,6 +21,7 @@ from PIL import Image
 from mixed_images import FILES, HEIGHT, WIDTH
 from reference import pictures
 from reference.png import KINDS, chunk, png
+from reference.strategies import regions
 from reference.transform import FILTERS
 from small_cases import each
 from stoker import image
@@ -48,18 +49,10 @@ def array_for(kind: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[
     return around[1, 1:-1, 2:-3], around
 
 
-@st.composite
-def parts(draw: st.DrawFn) -> tuple[int, int, int, int] | None:
-    if draw(st.booleans()):
-        return None
-    left, top = draw(st.integers(0, WIDTH - 1)), draw(st.integers(0, HEIGHT - 1))
-    return left, top, draw(st.integers(left + 1, WIDTH)), draw(st.integers(top + 1, HEIGHT))
-
-
 @given(
     name=st.sampled_from(sorted(FILES)),
     mode=st.sampled_from(sorted(CHANNELS)),
-    region=parts(),
+    region=st.none() | regions(WIDTH, HEIGHT),
     size=st.none() | st.integers(1, 70) | st.tuples(st.integers(1, 70), st.integers(1, 70)),
     resampling=st.sampled_from(sorted(FILTERS)),
     kind=st.sampled_from(["a new array", "an image of a batch", "rows of a larger array"]),

@@ -12,6 +12,7 @@ from PIL import Image, ImageOps
 from PIL.PngImagePlugin import PngInfo
 
 from reference import pictures
+from reference.strategies import regions
 from reference.transform import FILTERS
 from small_cases import each
 from stoker import image
@@ -53,9 +54,7 @@ def test_parts_are_those_of_pillow(data: st.DataObject, kind: str, orientation: 
     mode, name = data.draw(st.sampled_from(["RGB", "L", "RGBA"])), data.draw(st.sampled_from(sorted(FILTERS)))
     file = photo(kind, orientation, data.draw(st.integers(1, 70)), data.draw(st.integers(1, 70)))
     expected = upright(file, mode)
-    left, top = data.draw(st.integers(0, expected.width - 1)), data.draw(st.integers(0, expected.height - 1))
-    right = data.draw(st.integers(left + 1, expected.width))
-    region = left, top, right, data.draw(st.integers(top + 1, expected.height))
+    region = data.draw(regions(*expected.size))
     expected = expected.crop(region)
     size = data.draw(st.none() | st.tuples(st.integers(1, 60), st.integers(1, 60)))
     if size is not None:

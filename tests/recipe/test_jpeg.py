@@ -10,6 +10,7 @@ from PIL import Image
 
 from reference import pictures
 from reference.jpeg import inside, resized
+from reference.strategies import regions
 from small_cases import each
 from stoker import _native
 from stoker.errors import ConfigError, ImageError, ImageTooLargeError
@@ -34,14 +35,10 @@ sizes = st.tuples(st.integers(1, 70), st.integers(1, 70))
 def test_any_region_equals_the_same_part_of_pillows_decode(
     kind: str, size: tuple[int, int], seed: int, data: st.DataObject
 ) -> None:
-    width, height = size
-    encoded = pictures.jpeg(width, height, seed, **KINDS[kind])
+    encoded = pictures.jpeg(*size, seed, **KINDS[kind])
     whole = np.asarray(pictures.rgb(encoded))
     assert (_native.decode_image(encoded) == whole).all()
-    left = data.draw(st.integers(0, width - 1), label="left")
-    top = data.draw(st.integers(0, height - 1), label="top")
-    right = data.draw(st.integers(left + 1, width), label="right")
-    bottom = data.draw(st.integers(top + 1, height), label="bottom")
+    left, top, right, bottom = data.draw(regions(*size))
     part = _native.decode_image(encoded, (left, top, right, bottom))
     assert (part == whole[top:bottom, left:right]).all()
 

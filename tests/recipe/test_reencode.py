@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from reference import pictures
 from reference import restart as markers
+from reference.strategies import regions
 from small_cases import each
 from stoker import _native
 from stoker.errors import ConfigError, ImageError, ImageTooLargeError
@@ -47,9 +48,7 @@ def test_one_call_gives_the_bytes_of_its_steps(
     kind: str, size: tuple[int, int], out: tuple[int, int], kernel: str, restart: bool, data: st.DataObject
 ) -> None:
     source = pictures.jpeg(*size, **KINDS[kind])
-    left, top = (data.draw(st.integers(0, side - 1)) for side in size)
-    right, bottom = data.draw(st.integers(left + 1, size[0])), data.draw(st.integers(top + 1, size[1]))
-    part = (left, top, right, bottom)
+    part = data.draw(regions(*size))
     pixels = _native.resize(_native.decode_image(source, part), *out, kernel)
     expected = _native.encode_jpeg(pixels, 80, "4:4:4", restart=restart)
     storing = resizer(filter=kernel, quality=80, subsampling="4:4:4", restart=restart)

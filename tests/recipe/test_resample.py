@@ -8,6 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from PIL import Image
 
+from reference.strategies import regions
 from reference.transform import FILTERS
 from stoker import _native
 from stoker.errors import ConfigError
@@ -52,12 +53,8 @@ def test_a_window_equals_the_same_part_of_the_whole(
 ) -> None:
     width, height = size
     pixels = noise(*source, "RGB", 6)
-    left = data.draw(st.integers(0, width - 1), label="left")
-    top = data.draw(st.integers(0, height - 1), label="top")
-    right = data.draw(st.integers(left + 1, width), label="right")
-    bottom = data.draw(st.integers(top + 1, height), label="bottom")
+    left, top, right, bottom = window = data.draw(regions(width, height))
     whole = np.asarray(Image.fromarray(pixels).resize((width, height), FILTERS[name]))[top:bottom, left:right]
-    window = (left, top, right, bottom)
     part = _native.resize(pixels, width, height, name, window=window, flip=flip)
     assert (part == (whole[:, ::-1] if flip else whole)).all()
 

@@ -16,7 +16,8 @@ from reference import pictures
 from reference.png import END, chunk, header
 from stoker.config import settings_as_options
 from stoker.errors import SourceError
-from stoker.sources import SourceOptions, list_source
+from stoker.sources import SourceOptions, list_source, read_listing, write_listing
+from stoker.storage import location
 from written_files import write_files
 
 if TYPE_CHECKING:
@@ -165,3 +166,13 @@ def listed(tree: Source, split: str = "train") -> list[tuple[str, str | None]]:
         assert len(image.data) == item.size_bytes
         items.append((image.filename.decode(), tree.classes[item.label].decode() if item.label >= 0 else None))
     return items
+
+
+def read_back(tree: Source, folder: Path) -> Source:
+    """The source of a saved listing."""
+    file = location(folder) / "listing"
+    write_listing(file, tree, {"one": 1})
+    listing = read_listing(file)
+    assert listing is not None
+    assert listing[0] == {"one": 1}
+    return listing[1]

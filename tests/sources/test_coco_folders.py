@@ -12,9 +12,8 @@ from pycocotools.coco import COCO
 
 import stoker
 from sources.coco_files import check_boxes, drawn_masks, paint, write_json
-from sources.making import check_refused, fill, split_sizes
-from stoker.sources import SourceOptions, list_source, read_listing, write_listing
-from stoker.storage import location
+from sources.making import check_refused, fill, read_back, split_sizes
+from stoker.sources import SourceOptions, list_source
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -236,10 +235,7 @@ def test_a_damaged_segmentation_names_its_file(tmp_path: Path) -> None:
 def test_masks_of_a_saved_listing_are_of_their_file(tmp_path: Path) -> None:
     paths = make(tmp_path / "source", "roboflow")
     tree = list_source(str(tmp_path / "source"), SourceOptions(masks=True))
-    write_listing(location(tmp_path / "listing"), tree, {})
-    listing = read_listing(location(tmp_path / "listing"))
-    assert listing is not None
-    again = listing[1]
+    again = read_back(tree, tmp_path)
     rows = {split: int(rows[0]) for split, rows in again.splits.items()}
     masks = {split: again.load(again.table[row], split).fields["mask"] for split, row in rows.items()}
     assert {split: mask.where for split, mask in masks.items()} == {split: str(path) for split, path in paths.items()}

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sources.layouts import LAYOUTS
-from sources.making import fill
+from sources.making import fill, read_back
 from stoker import _native
 from stoker.errors import SourceError
-from stoker.sources import Source, SourceOptions, list_source, read_listing, with_objects, write_listing
+from stoker.sources import Source, SourceOptions, list_source, read_listing, with_objects
 from stoker.storage import location
 
 if TYPE_CHECKING:
@@ -26,15 +26,6 @@ if TYPE_CHECKING:
     from stoker.types import Box
 
 TABLE = ("labels", "sizes", "numbers", "objects")
-
-
-def read_back(tree: Source, folder: Path) -> Source:
-    file = location(folder) / "listing"
-    write_listing(file, tree, {"one": 1})
-    listing = read_listing(file)
-    assert listing is not None
-    assert listing[0] == {"one": 1}
-    return listing[1]
 
 
 def boxes_of(tree: Source, item: Item, split: str) -> list[Box] | str:

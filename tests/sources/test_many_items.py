@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sources.layouts import LAYOUTS
+from sources.making import read_back
 from stoker.builder import BuildOptions
 from stoker.builder.plan import RecordSize, make_plan
-from stoker.sources import Source, items, list_source, read_listing, with_objects, write_listing
+from stoker.sources import Source, items, list_source, with_objects
 from stoker.sources.items import Blobs, Group, GrowingColumn, Item, ItemCollector, ItemTable
-from stoker.storage import location
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -109,11 +109,7 @@ def test_a_source_is_listed_and_planned_alike(layout: str, tmp_path: Path) -> No
     held = list_source(str(root))
     with in_files(3, 2):
         tree = list_source(str(root))
-        write_listing(location(tmp_path / "listing"), tree, {})
-        listing = read_listing(location(tmp_path / "listing"))
-        assert listing is not None
-        for source in (tree, listing[1]):
-            assert source is not None
+        for source in (tree, read_back(tree, tmp_path)):
             assert list(source.table) == list(held.table)
             assert (source.fingerprint(), source.warnings) == (held.fingerprint(), held.warnings)
             assert planned(source) == planned(held)

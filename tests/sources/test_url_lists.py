@@ -24,14 +24,14 @@ import stoker
 from builder.trees import contents
 from programs import run_python
 from reference import pictures
-from sources.making import check_refused, write, write_table
+from sources.making import check_refused, read_back, write, write_table
 from sources.photo_server import REASONS, serving
 from stoker import fields
 from stoker.builder import convert
 from stoker.builder.estimate import SURVEY_LIMIT_BY_URL
 from stoker.errors import ConfigError, SourceError, TooManyRejectsError
-from stoker.sources import SourceOptions, list_records, list_source, read_listing, write_listing
-from stoker.storage import location, web
+from stoker.sources import SourceOptions, list_records, list_source
+from stoker.storage import web
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -207,12 +207,10 @@ def test_a_row_may_lack_any_value_but_its_url(tmp_path: Path, server: PhotoServe
     }.items():
         np.testing.assert_array_equal([row[column] for row in rows], values)
     tree = list_source(str(path))
-    write_listing(location(tmp_path / "listing"), tree, {})
-    read = read_listing(location(tmp_path / "listing"))
-    assert read is not None
-    assert (read[1].latency, read[1].classes) == ("web", tree.classes)
-    assert read[1].fingerprint() == tree.fingerprint()
-    texts = [read[1].stored.values(item)["caption"] for item in read[1].table]
+    again = read_back(tree, tmp_path)
+    assert (again.latency, again.classes) == ("web", tree.classes)
+    assert again.fingerprint() == tree.fingerprint()
+    texts = [again.stored.values(item)["caption"] for item in again.table]
     assert sorted(texts) == ["", "a", "b", "c"]
 
 

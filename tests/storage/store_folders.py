@@ -39,3 +39,9 @@ def copy(local: Path, remote: StoreLocation) -> StoreLocation:
     with ThreadPoolExecutor(16) as pool:
         list(pool.map(lambda name: (remote / name).write_atomically((local / name).read_bytes()), names))
     return remote
+
+
+def forget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave what a new process would not have."""
+    monkeypatch.setattr(stores._stores.get(), "opened", {})
+    monkeypatch.setattr(stores, "given", stores.Given())

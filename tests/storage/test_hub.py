@@ -16,6 +16,7 @@ from stoker.errors import ConfigError, StorageError
 from stoker.forks import PerProcess
 from stoker.storage import from_uri, location, retrying, stores, web
 from storage import hub_server
+from storage.store_folders import forget
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,12 +39,6 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hub]:
     with hub_server.serving() as server:
         monkeypatch.setenv("HF_ENDPOINT", server.url)
         yield server
-
-
-def forget(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave what a new process would not have."""
-    monkeypatch.setattr(stores._stores.get(), "opened", {})
-    monkeypatch.setattr(stores, "given", stores.Given())
 
 
 def photos(names: tuple[str, ...]) -> dict[str, bytes]:

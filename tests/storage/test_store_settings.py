@@ -14,6 +14,7 @@ from servers import azure
 from servers.web import WebHandler, web_server
 from stoker.errors import ConfigError
 from stoker.storage import location, retrying, stores
+from storage.store_folders import forget
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,11 +32,6 @@ def process(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(retrying, "_FIRST_WAIT", 0.01)
     forget(monkeypatch)
-
-
-def forget(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stores._stores.get(), "opened", {})
-    monkeypatch.setattr(stores, "given", stores.Given())
 
 
 @pytest.fixture

@@ -431,6 +431,15 @@ def test_no_server_is_sent_more_requests_at_a_time_than_it_bears(monkeypatch: py
         assert all(future.result() == BODY for future in reads)
 
 
+def check_stopped(url: str) -> None:
+    stop = threading.Event()
+    threading.Timer(0.3, stop.set).start()
+    started = time.monotonic()
+    with stopping_when(stop), pytest.raises(ClosedError):
+        read_url(url.encode())
+    assert time.monotonic() - started < MOST_SECONDS
+
+
 @pytest.mark.parametrize("behaviour", [say_nothing, drip_head, drip_body], ids=lambda behaviour: behaviour.__name__)
 def test_stopping_ends_what_waits_for_a_server(
     server: FaultyServer, behaviour: Callable[[Handler], None], monkeypatch: pytest.MonkeyPatch
@@ -438,12 +447,7 @@ def test_stopping_ends_what_waits_for_a_server(
     monkeypatch.setattr(web, "ALL_SECONDS", 60.0)
     monkeypatch.setattr(web, "SILENT_SECONDS", 60.0)
     server.always = behaviour
-    stop = threading.Event()
-    threading.Timer(0.3, stop.set).start()
-    started = time.monotonic()
-    with stopping_when(stop), pytest.raises(ClosedError):
-        read(server)
-    assert time.monotonic() - started < MOST_SECONDS
+    check_stopped(f"{server.url}a.jpg")
 
 
 def test_stopping_ends_what_waits_for_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -454,11 +458,6 @@ def test_stopping_ends_what_waits_for_a_connection(monkeypatch: pytest.MonkeyPat
         for client in waiting:
             client.setblocking(False)
             client.connect_ex(("127.0.0.1", port))
-        stop = threading.Event()
-        threading.Timer(0.3, stop.set).start()
-        started = time.monotonic()
-        with stopping_when(stop), pytest.raises(ClosedError):
-            read_url(f"http://127.0.0.1:{port}/a.jpg".encode())
-        assert time.monotonic() - started < MOST_SECONDS
+        check_stopped(f"http://127.0.0.1:{port}/a.jpg")
         for client in waiting:
             client.close()

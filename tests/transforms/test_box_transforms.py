@@ -31,11 +31,6 @@ SEEDS = st.integers(0, 2**64 - 1)
 LEAST = st.sampled_from([0.0, 0.3, 0.9])
 
 
-@pytest.fixture(scope="module")
-def shard_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("boxes") / "shard.tfrecord"
-
-
 def open_one(shard_file: Path, extent: tuple, boxes: list, labels: list[int] | None) -> stoker.Dataset:
     features = {"image/encoded": ("bytes", [pictures.jpeg(*extent, 1)]), "image/class/label": ("int64", [7])}
     for side, name in enumerate(("xmin", "ymin", "xmax", "ymax")):

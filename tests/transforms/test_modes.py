@@ -335,11 +335,6 @@ def any_file(draw: st.DrawFn, width: int, height: int) -> bytes:
     return pictures.encode(pictures.of_mode(mode, width, height, seed), **options)
 
 
-@pytest.fixture(scope="module")
-def shard_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("any") / "shard"
-
-
 @pytest.mark.slow
 @given(data=st.data(), width=sides, height=sides, mode=st.sampled_from(list(MODES)), seed=st.integers(0, 2**64 - 1))
 @settings(max_examples=250)

@@ -34,11 +34,6 @@ edges = st.one_of(
 boxes = st.tuples(edges, edges, edges, edges)
 
 
-@pytest.fixture(scope="module")
-def shard_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("transforms") / "shard"
-
-
 def run(
     shard_file: Path,
     features: example.Features,
