@@ -76,7 +76,7 @@ def test_a_dataset_of_any_layout_is_built_again(settings: dict[str, Any], tmp_pa
 
 def test_parts_are_built_as_the_split_that_they_are_of(tmp_path: Path) -> None:
     photos = write_tree(tmp_path / "photos/validation", {"cat": 3, "dog": 2}).parent
-    write_tree(photos / "train", {"cat": 1, "dog": 1}, 9)
+    write_tree(photos / "train", {"cat": 1, "dog": 1}, seed=9)
     part = stoker.open(photos, "validation")[[3, 1]]
     built = build(part, tmp_path / "built")
     assert contents(stoker.open(built, "validation")) == contents(part)
@@ -146,7 +146,7 @@ def test_fields_are_built_whatever_they_are_called(tmp_path: Path) -> None:
 @pytest.mark.parametrize("preset", ["imagenet", "imagenet-nvidia", "dlbs"])
 def test_records_are_built_as_repack_builds_them(preset: str, tmp_path: Path) -> None:
     photos = write_tree(tmp_path / "photos/train", {"n01440764": 3, "n01443537": 2}).parent
-    write_tree(photos / "validation", {"n01440764": 1, "n01443537": 2}, 9)
+    write_tree(photos / "validation", {"n01440764": 1, "n01443537": 2}, seed=9)
     old = build(photos, tmp_path / "old", preset=preset)
     build({split: stoker.open(old, split) for split in ("train", "validation")}, tmp_path / "built", preset=preset)
     assert main(["repack", str(old), str(tmp_path / "repacked"), "--preset", preset]) == 0
@@ -197,7 +197,7 @@ def objects_of(dataset: stoker.Dataset) -> list[tuple[str, str]]:
 
 def test_splits_may_come_from_several_folders_with_the_same_classes(tmp_path: Path) -> None:
     cats = stoker.open(write_tree(tmp_path / "cats", {"cat": 2, "dog": 1}))
-    more = stoker.open(write_tree(tmp_path / "more", {"cat": 2, "dog": 1, "emu": 1}, 7))
+    more = stoker.open(write_tree(tmp_path / "more", {"cat": 2, "dog": 1, "emu": 1}, seed=7))
     built = build({"train": cats, "test": more}, tmp_path / "built")
     assert contents(stoker.open(built, "test")) == contents(more)
     with pytest.raises(ConfigError, match=r"fields has no effect where the source is a stoker\.Dataset; omit it$"):
@@ -221,7 +221,7 @@ def test_datasets_of_other_classes_are_refused(tmp_path: Path) -> None:
 def test_splits_whose_classes_count_from_different_numbers_keep_their_names(tmp_path: Path) -> None:
     photos = write_tree(tmp_path / "photos", {"cat": 2, "dog": 1})
     from_1 = stoker.open(build(photos, tmp_path / "from 1", label_base=1))
-    more = stoker.open(write_tree(tmp_path / "more", {"cat": 1, "dog": 1, "emu": 1}, 7))
+    more = stoker.open(write_tree(tmp_path / "more", {"cat": 1, "dog": 1, "emu": 1}, seed=7))
     for splits in ({"train": from_1, "val": more}, {"train": more, "val": from_1}):
         built = build(splits, tmp_path / next(iter(splits)) / splits["train"].path[-4:])
         for split, dataset in splits.items():
@@ -262,7 +262,7 @@ def test_a_part_of_imagenet_is_refused_where_the_preset_numbers_it_in_full(tmp_p
 
 def test_a_source_that_has_gone_is_no_reject(tmp_path: Path) -> None:
     cats = stoker.open(write_tree(tmp_path / "cats", {"cat": 2}))
-    more = stoker.open(write_tree(tmp_path / "more", {"cat": 2}, 7))
+    more = stoker.open(write_tree(tmp_path / "more", {"cat": 2}, seed=7))
     shutil.rmtree(tmp_path / "more")
     with pytest.raises(StorageError, match=r"more is not there any more: .*; call again to resume"):
         build({"train": cats, "val": more}, tmp_path / "built")

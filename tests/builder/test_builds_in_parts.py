@@ -41,9 +41,9 @@ OPTIONS = ["--shards", str(SHARDS - 1), "--max-rejects", "1", "--quiet"]
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    tree = write_tree(tmp_path_factory.mktemp("parts") / "src", {"train/a": 40, "train/b": 50, "val/a": 10})
-    (tree / "train/b/text.JPEG").write_bytes(b"no image")
-    return tree
+    return write_tree(
+        tmp_path_factory.mktemp("parts") / "src", {"train/a": 40, "train/b": 50, "val/a": 10}, "train/b/text.JPEG"
+    )
 
 
 @pytest.fixture(scope="module")

@@ -44,8 +44,7 @@ class PickledTasks:
 
 
 def test_shards_that_are_built_elsewhere_have_the_same_bytes(tmp_path: Path) -> None:
-    source = write_tree(tmp_path / "src", {"a": 20, "b": 13})
-    (source / "b/text.JPEG").write_bytes(b"no image")
+    source = write_tree(tmp_path / "src", {"a": 20, "b": 13}, "b/text.JPEG")
     settings = settings_for(source, shards=5, max_rejects=1)
     whole = build(settings, tmp_path / "whole")
     report = build(settings, tmp_path / "out", engine=PickledTasks)

@@ -15,8 +15,7 @@ PROGRAM = Path(__file__).parent / "power_cuts.py"
 @pytest.mark.parametrize("naming", ["default", "per-class"])
 @pytest.mark.slow
 def test_a_kill_or_power_cut_at_any_step(tmp_path: Path, naming: str) -> None:
-    source, work = write_tree(tmp_path / "src", {"a": 5, "b": 3}), tmp_path / "work"
-    (source / "b/text.JPEG").write_bytes(b"no image")
+    source, work = write_tree(tmp_path / "src", {"a": 5, "b": 3}, "b/text.JPEG"), tmp_path / "work"
     work.mkdir()
     done = run_python(PROGRAM, source, work, naming, seconds=200)
     assert done.returncode == 0, done.stderr

@@ -39,9 +39,7 @@ def s3_folder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    tree = write_tree(tmp_path_factory.mktemp("remote") / "src", {"a": 10, "b": 6})
-    (tree / "b/text.JPEG").write_bytes(b"no image")
-    return tree
+    return write_tree(tmp_path_factory.mktemp("remote") / "src", {"a": 10, "b": 6}, "b/text.JPEG")
 
 
 @pytest.fixture(scope="module")

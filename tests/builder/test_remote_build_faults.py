@@ -59,9 +59,7 @@ def faulty(
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    tree = write_tree(tmp_path_factory.mktemp("faults") / "src", {"a": 40, "b": 24})
-    (tree / "b/text.JPEG").write_bytes(b"no image")
-    return tree
+    return write_tree(tmp_path_factory.mktemp("faults") / "src", {"a": 40, "b": 24}, "b/text.JPEG")
 
 
 @pytest.fixture(scope="module")

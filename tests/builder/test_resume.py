@@ -32,9 +32,7 @@ def run(source: Path, destination: Path, **settings: Any) -> BuildReport:
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    tree = write_tree(tmp_path / "src", {"a": 10, "b": 6})
-    (tree / "b/text.JPEG").write_bytes(b"no image")
-    return tree
+    return write_tree(tmp_path / "src", {"a": 10, "b": 6}, "b/text.JPEG")
 
 
 PROGRAM = """

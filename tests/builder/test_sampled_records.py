@@ -39,9 +39,7 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> Counter[bytes]:
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    tree = write_tree(tmp_path / "src", {"train/a": 50, "train/b": 26, "validation/a": 4})
-    (tree / "train/b/text.JPEG").write_bytes(b"no image")
-    return tree
+    return write_tree(tmp_path / "src", {"train/a": 50, "train/b": 26, "validation/a": 4}, "train/b/text.JPEG")
 
 
 @pytest.mark.parametrize("threads", [1, 3])

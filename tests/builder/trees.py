@@ -12,6 +12,7 @@ from PIL import Image
 
 from stoker.builder import BuildOptions, BuildReport, BuildSettings, build_tree, check_destination, open_source
 from stoker.storage import location
+from written_files import write_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,15 +56,15 @@ def build(settings: BuildSettings, destination: LocationLike, *progress: Any, **
     return build_tree(open_source(settings, destination=target), settings, target, *progress, **more)
 
 
-def write_tree(root: Path, classes: dict[str, int], first_seed: int = 0) -> Path:
-    """Class folders with so many JPEGs each."""
-    seed = first_seed
+def write_tree(root: Path, classes: dict[str, int], *bad: str, seed: int = 0) -> Path:
+    """Class folders with so many JPEGs each, and files that are no images."""
     for name, count in classes.items():
         folder = root / name
         folder.mkdir(parents=True, exist_ok=True)
         for number in range(count):
             (folder / f"{folder.name}_{number}.JPEG").write_bytes(picture(seed))
             seed += 1
+    write_files(root, dict.fromkeys(bad, b"no image"))
     return root
 
 

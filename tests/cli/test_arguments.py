@@ -133,9 +133,7 @@ def test_the_package_runs_as_a_module() -> None:
 
 
 def test_quiet_prints_the_result_alone_and_verbose_everything(tmp_path: Path, cli: Cli) -> None:
-    source = write_tree(tmp_path / "source", {"a": 3})
-    for number in range(7):
-        (source / f"a/bad{number}.JPEG").write_bytes(b"no image here")
+    source = write_tree(tmp_path / "source", {"a": 3}, *(f"a/bad{number}.JPEG" for number in range(7)))
     cli("-q", "build", source, tmp_path / "out", code=3)
     assert cli.err == ""
     assert [line.split()[0] for line in cli.out.splitlines()] == [*["rejected"] * 5, "...", "manifest"]
