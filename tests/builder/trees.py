@@ -12,7 +12,6 @@ from PIL import Image
 
 from stoker.builder import BuildOptions, BuildReport, BuildSettings, build_tree, check_destination, open_source
 from stoker.storage import location
-from written_files import write_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,7 +63,8 @@ def write_tree(root: Path, classes: dict[str, int], *bad: str, seed: int = 0) ->
         for number in range(count):
             (folder / f"{folder.name}_{number}.JPEG").write_bytes(picture(seed))
             seed += 1
-    write_files(root, dict.fromkeys(bad, b"no image"))
+    for path in bad:
+        (root / path).write_bytes(b"no image")
     return root
 
 
