@@ -560,9 +560,13 @@ def _size_charts(measured: Measured) -> list[Chart]:
     return [
         histogram(width, "width, pixels"),
         histogram(height, "height, pixels"),
-        histogram(ratios, "width / height", "{:.2f}".format, f"; {note}"),
+        histogram(np.log2(ratios), "width : height, in logarithms", _aspect, f"; {note}"),
         histogram(size, "bytes per image", format_size),
     ]
+
+
+def _aspect(log_ratio: float) -> str:
+    return f"{2**log_ratio:.2f} : 1" if log_ratio >= 0 else f"1 : {2**-log_ratio:.2f}"
 
 
 def histogram(values: NDArray[np.float64], title: str, named: Callable[[float], str] = _count, note: str = "") -> Chart:
@@ -570,7 +574,7 @@ def histogram(values: NDArray[np.float64], title: str, named: Callable[[float], 
     low, median, high = (float(value) for value in np.percentile(values, (0, 50, 99.5)))
     most = float(values.max())
     # A few giants would press all others into one bar: the last bar holds what is above.
-    end = most if most <= 1.6 * high else high
+    end = most if most - low <= 1.6 * (high - low) else high
     counts, _ = np.histogram(np.minimum(values, end), _BINS if end > low else 1, (low, end))
     heights = (100 * counts / counts.max()).tolist()
     note = f"all {named(low)}{note}" if low == most else f"median {named(median)}{note}"
