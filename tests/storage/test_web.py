@@ -169,7 +169,10 @@ def test_what_is_not_there_is_told_by_its_status(server: FaultyServer, status: i
 
 
 @pytest.mark.slow
-def test_a_server_that_is_busy_or_breaks_off_is_asked_again(server: FaultyServer) -> None:
+def test_a_server_that_is_busy_or_breaks_off_is_asked_again(
+    server: FaultyServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(web, "ALL_SECONDS", 60.0)
     server.script.extend([does.answer(503, Retry_After=1), does.drop_after(1000)])
     started = time.monotonic()
     assert read(server) == BODY
