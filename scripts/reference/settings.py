@@ -16,7 +16,7 @@ from stoker.inspect.bench import CASES
 from stoker.loader import ranks
 from stoker.recipe import FILTERS, parse_encode
 from stoker.recipe.recipe import StoredSize
-from stoker.sources.listing import KINDS
+from stoker.sources.kinds import KINDS
 
 if TYPE_CHECKING:
     from stoker.types import FeatureSpec

@@ -16,7 +16,7 @@ from sources.layouts import BOXES, LAYOUTS, Drawn
 from stoker.declare import declared
 from stoker.errors import ConfigError, StokerError
 from stoker.sources import SourceOptions, list_source
-from stoker.sources.listing import KINDS
+from stoker.sources.kinds import KINDS
 from stoker.sources.look import Look
 
 if TYPE_CHECKING:

@@ -22,8 +22,9 @@ from stoker.sources.boxes import EMPTY, OUTSIDE, Annotations, BoxFolder, flaws_o
 from stoker.sources.file_lists import find_files, is_config, read_config, shuffled
 from stoker.sources.files import in_order, is_dataset
 from stoker.sources.items import SPLITS, Item, ItemTable, ItemTableBuilder, counts_of, new_column, sum_of
+from stoker.sources.kinds import SOURCE_KINDS, list_source
 from stoker.sources.labels import LabelMap, bundled_label_map, has_control_character, one_line, read_label_map
-from stoker.sources.listing import SOURCE_KINDS, list_source, read_listing, write_listing
+from stoker.sources.listing import read_listing, write_listing
 from stoker.sources.options import SourceOptions
 from stoker.sources.parquet_files import UNPACKED_FOLDER, import_pyarrow, is_in_use, unpacked_files
 from stoker.sources.pixels import RecordPixels, features_beside

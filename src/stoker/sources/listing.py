@@ -1,14 +1,9 @@
-"""Listing any source of images, by asking each kind of source in turn; and a listed source as one file.
+"""A listed source as one file, which other processes read in place of listing the source again.
 
-To add a kind: write a module with a function that claims a path and one that lists it, which fills a
-`stoker.sources.source.SourceBuilder` and returns its `Source`; end it with a `Kind`, and add that to
-`KINDS`, which help, messages and checks follow. docs/explanation/architecture.md says what else it needs.
-
-Other processes read the file in place of listing the source again. First come the columns: numbers little-endian, each
-at a multiple of 8 bytes, and bytes, which are followed by the column of their starts, at a multiple of 64 KiB. Then
-comes a JSON object that says what they are and everything else about the source; then the length of that object (8
-bytes), and the CRC-32C of all bytes before it (4 bytes), both unsigned and little-endian. A column with the same number
-in every row is not stored.
+First come the columns: numbers little-endian, each at a multiple of 8 bytes, and bytes, at a multiple of 64 KiB, which
+are followed by the column of their starts. Then comes a JSON object that says what they are and everything else about
+the source; then the length of that object (8 bytes), and the CRC-32C of all bytes before it (4 bytes), both unsigned
+and little-endian. A column with the same number in every row is not stored.
 """
 
 from __future__ import annotations
@@ -22,25 +17,12 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from stoker import _native
-from stoker.config import refuse_ineffective
-from stoker.errors import ConfigError, SourceError
+from stoker.errors import ConfigError
 from stoker.sources.boxes import Annotations, BoxFolder, MappedBoxes, TableBoxes
-from stoker.sources.coco import COCO
-from stoker.sources.file_lists import FILE_LISTS
-from stoker.sources.folders import FLAT_FOLDER, FOLDER
-from stoker.sources.image_tables import TABLES_OF_IMAGES
 from stoker.sources.items import SPLITS, Blobs, Column, ItemTable, chunks, row_range
-from stoker.sources.look import Look
-from stoker.sources.mask_folders import MASK_FOLDERS
-from stoker.sources.parquet import PARQUET
-from stoker.sources.patterns import PATTERN
+from stoker.sources.kinds import KINDS
 from stoker.sources.reader import to_bytes, to_text
 from stoker.sources.source import Source
-from stoker.sources.tars import TARS
-from stoker.sources.url_lists import URLS
-from stoker.sources.voc import VOC
-from stoker.sources.webdataset import WEBDATASET
-from stoker.sources.yolo import YOLO
 from stoker.storage import Location, Staging, append_to_scratch, scratch_file
 from stoker.strict_json import parse_json
 
@@ -49,29 +31,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from stoker.sources.options import SourceOptions
-    from stoker.types import Progress
-
-
-KINDS = (
-    YOLO,
-    VOC,
-    TABLES_OF_IMAGES,
-    MASK_FOLDERS,
-    COCO,
-    WEBDATASET,
-    URLS,
-    PARQUET,
-    TARS,
-    FILE_LISTS,
-    PATTERN,
-    FLAT_FOLDER,
-    FOLDER,
-)
-"""All kinds of sources, in the order in which they are asked: the first that claims a path lists it."""
-
-SOURCE_KINDS = ", ".join(kind.name for kind in reversed(KINDS))
-"""What `list_source` takes, in the words of help and messages."""
 
 _FORMAT, _VERSION = "stoker-listing", 4
 _ANNOTATIONS: dict[str, type[Annotations]] = {each.name: each for each in (BoxFolder, MappedBoxes, TableBoxes)}
@@ -91,39 +50,6 @@ _TYPES = frozenset({"<i4", "<i8", "<f8", "|u1"})
 _DAMAGED = (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError)
 
 _NamedColumns = dict[str, Any]  # of `Column`s
-
-
-def list_source(
-    root: str,
-    options: SourceOptions | None = None,
-    progress: Progress | None = None,
-    without: Location | None = None,
-) -> Source:
-    """List the images of a source of any kind.
-
-    Every file that is named may be the URL of an object instead. The same images have the same items, the same order
-    and the same fingerprint wherever they lie.
-
-    Args:
-        root: Path or URL of the source.
-        options: What the user says about it.
-        progress: Called after every few images or annotations.
-        without: A folder that is not part of the source though it may lie in it: where a dataset is to be built.
-
-    Raises:
-        SourceError: It does not exist, cannot be listed, or is damaged.
-        ConfigError: What the user says does not fit.
-        OSError: It cannot be read; a ``StorageError``, if its store cannot be reached.
-    """
-    look = Look(root, options, progress, without)
-    for kind in KINDS:
-        claim = kind.claim(look)
-        if claim:
-            others = {name: value for name, value in look.options.given().items() if name not in kind.options}
-            refuse_ineffective(others, f"on {look.root}, which is read as {kind.name}")
-            return kind.list(look, claim)
-    problem = "is neither a folder nor a file" if look.path.exists() else "does not exist"
-    raise SourceError(f"{root} {problem}; give a {SOURCE_KINDS}, or the URL of one", path=root)
 
 
 def write_listing(path: Location, tree: Source, about: Mapping[str, Any]) -> None:
