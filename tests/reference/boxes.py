@@ -13,7 +13,7 @@ def geometry(width: int, height: int, transform, draws: transforms.Draws) -> tup
     size, kind = transforms.sides(transform), type(transform).__name__
     crop, resized, corner = (0, 0, width, height), size, (0, 0)
     if kind == "RandomResizedCrop":
-        crop = transforms.random_crop(width, height, transform.scale, transform.ratio, draws)
+        crop = transforms.random_crop(width, height, transform, draws)
     elif kind == "CenterCrop":
         resized, corner = transforms.center(width, height, transform)
     elif kind == "TopLeft":

@@ -35,7 +35,8 @@ class Draws:
         return probability > 0 and self.words(FLIP, 0)[0] / 2**32 < probability
 
 
-def random_crop(width: int, height: int, scale, ratio, draws: Draws) -> tuple[int, int, int, int]:
+def random_crop(width: int, height: int, transform, draws: Draws) -> tuple[int, int, int, int]:
+    scale, ratio = transform.scale, transform.ratio
     low, high = math.log(ratio[0]), math.log(ratio[1])
     for attempt in range(10):
         words = draws.words(CROP, attempt)
@@ -66,7 +67,7 @@ def sides(transform) -> tuple[int, int]:
 
 
 def random_resized_crop(image: Image.Image, transform, draws: Draws) -> np.ndarray:
-    box = random_crop(*image.size, transform.scale, transform.ratio, draws)
+    box = random_crop(*image.size, transform, draws)
     resized = image.crop(box).resize(sides(transform), FILTERS[transform.filter])
     return mirror(resized, draws.flip(transform.hflip))
 

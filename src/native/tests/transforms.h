@@ -1,4 +1,4 @@
-// Transforms for tests: the settings that a class in Python has are given by name, and the others stand here.
+// Transforms for tests: settings that are not given have the values that stand here.
 #pragma once
 
 #include <string>
