@@ -5,14 +5,12 @@ The same images, labels and counts all the way.
 
 from __future__ import annotations
 
-import io
 import warnings
 from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from PIL import Image
 
 import stoker
 from mixed_images import COUNTS, FILES, class_of, write_folder
@@ -83,7 +81,7 @@ def by_tensorflow(data: bytes, name: bytes) -> np.ndarray:
     """Pixels as TensorFlow reads them: of JPEGs with the DCT that Pillow has, all 16 bits, and WebP with its alpha."""
     if name == b"JPEG":
         return tf.io.decode_jpeg(data, channels=3, dct_method="INTEGER_ACCURATE").numpy()
-    with Image.open(io.BytesIO(data)) as image:
+    with pictures.opened(data) as image:
         if image.mode.startswith("I"):
             wide = tf.io.decode_png(data, channels=1, dtype=tf.uint16).numpy()
             return np.rint(np.repeat(wide, 3, axis=-1) / 257).astype(np.uint8)

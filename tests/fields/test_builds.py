@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import zlib
 from dataclasses import replace
@@ -15,6 +14,7 @@ from PIL import Image as PillowImage
 import stoker
 from fields.record_source import build_records, memory_source
 from reference import example, pictures, tfrecord
+from reference.pictures import png
 from reference.png import END, chunk, header
 from stoker import fields
 from stoker.builder import (
@@ -54,10 +54,6 @@ FIELDS: dict[str, Field] = {
 
 def ids(seed: int, *, most: int = 256, size: tuple[int, int] = (WIDTH, HEIGHT)) -> np.ndarray[Any, Any]:
     return np.random.default_rng(seed).integers(0, most, size[::-1], np.uint16)
-
-
-def png(image: PillowImage.Image) -> bytes:
-    return pictures.encode(image, format="PNG")
 
 
 def huge_png() -> bytes:
@@ -131,9 +127,9 @@ def test_what_a_record_holds_by_an_independent_parse(built: Path) -> None:
         assert held["right/format"] == ("bytes", [b"JPEG"])
         assert (held["mask/height"], held["mask/width"]) == (("int64", [HEIGHT]), ("int64", [WIDTH]))
         for name, mode in (("mask", "L"), ("depth", "I;16")):
-            with PillowImage.open(io.BytesIO(held[f"{name}/encoded"][1][0])) as image:
-                assert (image.format, image.mode) == ("PNG", mode)
-                assert np.array_equal(np.asarray(image), given[name])
+            image = pictures.opened(held[f"{name}/encoded"][1][0])
+            assert (image.format, image.mode) == ("PNG", mode)
+            assert np.array_equal(np.asarray(image), given[name])
         assert {key: kind for key, (kind, _) in held.items()} == {
             key: spec["kind"] for key, spec in listed["features"].items()
         }
@@ -244,8 +240,8 @@ def test_masks_of_every_form_are_stored_as_their_ids(tmp_path: Path) -> None:
         (eight[:, ::-1], eight[:, ::-1], 8),
         (grey, eight, 8), (PillowImage.fromarray(bits), bits, 8), (palette(3), wanted_palette, 8),
         (PillowImage.fromarray(sixteen), sixteen, 16), (PillowImage.fromarray(eight.astype(np.int32)), eight, 8),
-        (png(grey), eight, 8), (png(palette(3)), wanted_palette, 8), (png(PillowImage.fromarray(bits)), bits, 8),
-        (png(PillowImage.fromarray(sixteen)), sixteen, 16), (bytearray(png(grey)), eight, 8),
+        (png(grey), eight, 8), (png(palette(3)), wanted_palette, 8), (png(bits), bits, 8),
+        (png(sixteen), sixteen, 16), (bytearray(png(grey)), eight, 8),
         (pictures.encode(grey, format="TIFF"), eight, 8),
         (pictures.encode(palette(3), format="GIF", optimize=False), wanted_palette, 8),
         (pictures.encode(palette(3), format="BMP"), wanted_palette, 8),
@@ -275,7 +271,7 @@ def test_masks_are_resized_as_pillow_does_to_the_nearest(resize: str, tmp_path: 
     recipe = Recipe(resize=parse_resize(resize), encode=parse_encode("png"))
     eight, sixteen = ids(1).astype(np.uint8), ids(2, most=65_536)
     pixels = pictures.pixels(WIDTH, HEIGHT, 3)
-    records = [{"image": png(PillowImage.fromarray(pixels)), "mask": eight, "depth": sixteen}]
+    records = [{"image": png(pixels), "mask": eight, "depth": sixteen}]
     build_records(tmp_path, records, {"mask": fields.Mask(), "depth": fields.Mask(16)}, recipe=recipe)
     sample = stoker.open(tmp_path)[0]
     size = sample.decode().shape[1::-1]
@@ -295,7 +291,7 @@ def test_masks_are_turned_with_their_image(orientation: int, resize: str | None,
     recipe = Recipe(exif="apply", resize=None if resize is None else parse_resize(resize), encode=parse_encode("png"))
     eight = ids(orientation).astype(np.uint8)
     picture = PillowImage.fromarray(np.stack([eight] * 3, axis=2))  # a mask that shows what becomes of the image
-    image = pictures.encode(picture, format="PNG", exif=pictures.exif(orientation))
+    image = png(picture, exif=pictures.exif(orientation))
     records = [{"image": image, "mask": eight, "right": image}]
     extra: dict[str, Field] = {"mask": fields.Mask(), "right": fields.Image()}
     report = build_records(tmp_path, records, extra, recipe=replace(recipe, filter="nearest"))
@@ -328,7 +324,7 @@ def test_further_images_may_be_of_any_kind(tmp_path: Path) -> None:
     grey = PillowImage.fromarray(pixels[:, :, 0])
     for number, (value, name, wanted) in enumerate(
         [
-            (png(PillowImage.fromarray(pixels)), b"PNG", pixels),
+            (png(pixels), b"PNG", pixels),
             (pixels, b"PNG", pixels),
             (PillowImage.fromarray(pixels), b"PNG", pixels),
             (grey, b"PNG", np.asarray(grey.convert("RGB"))),

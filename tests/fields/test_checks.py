@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from PIL import Image as PillowImage
 
 from fields.record_source import SHARD, build_records, with_second_record
 from reference import pictures
+from reference.pictures import png
 from stoker import fields
 from stoker.inspect import dataset_info, verify_dataset
 from stoker.storage import location
@@ -54,10 +54,6 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("checked") / "set"
     assert build_records(folder, [RECORD, RECORD | {"tags": []}], FIELDS).rejects == ()
     return folder
-
-
-def png(pixels: np.ndarray[Any, Any]) -> bytes:
-    return pictures.encode(PillowImage.fromarray(pixels), format="PNG")
 
 
 def test_a_dataset_with_fields_is_whole(dataset: Path) -> None:

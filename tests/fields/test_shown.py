@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import io
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +24,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SIDE = 40
-GREY = pictures.encode(Image.new("RGB", (SIDE, SIDE), (100, 100, 100)), format="PNG")
-GREEN = pictures.encode(Image.new("RGB", (SIDE, SIDE), (0, 255, 0)), format="PNG")
+GREY = pictures.png(Image.new("RGB", (SIDE, SIDE), (100, 100, 100)))
+GREEN = pictures.png(Image.new("RGB", (SIDE, SIDE), (0, 255, 0)))
 FIELDS = {"caption": fields.Text(), "mask": fields.Mask(), "green": fields.Image()}
 
 
@@ -96,7 +95,7 @@ def is_half_colored(picture: np.ndarray[Any, Any]) -> bool:
 def embedded(page: str) -> list[np.ndarray[Any, Any]]:
     """The pictures that a page holds."""
     encoded = re.findall(r"data:image/jpeg;base64,([A-Za-z0-9+/=]+)", page)
-    return [np.asarray(Image.open(io.BytesIO(base64.b64decode(data)))) for data in encoded]
+    return [np.asarray(pictures.opened(base64.b64decode(data))) for data in encoded]
 
 
 def test_masks_are_drawn_over_what_transforms_make(tmp_path: Path) -> None:
@@ -142,7 +141,7 @@ def test_pages_and_notebooks_show_masks_and_captions(tmp_path: Path) -> None:
 def test_a_sample_with_a_damaged_field_has_a_tile_that_says_so(tmp_path: Path) -> None:
     record = {"image": GREY, "caption": "a", "mask": np.zeros((SIDE, SIDE), np.uint8), "green": GREEN}
     build_records(tmp_path / "set", [record] * 2, FIELDS)
-    smaller = pictures.encode(Image.new("L", (3, 4)), format="PNG")
+    smaller = pictures.png(Image.new("L", (3, 4)))
     for number, (key, value, message) in enumerate(
         [
             ("caption", b"\xff", "feature caption: 'utf-8' codec"),

@@ -30,6 +30,10 @@ def encode(image: Image.Image, **options: object) -> bytes:
     return out.getvalue()
 
 
+def png(pixels: Image.Image | np.ndarray, **options: object) -> bytes:
+    return encode(Image.fromarray(pixels) if isinstance(pixels, np.ndarray) else pixels, format="PNG", **options)
+
+
 def jpeg(width: int, height: int, seed: int = 0, mode: str = "RGB", **options: object) -> bytes:
     return encode(Image.fromarray(pixels(width, height, seed)).convert(mode), **{"quality": 92, **options})
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import random
 import resource
@@ -90,7 +89,7 @@ def loop(rows: Sequence[dict[str, Any]]) -> dict[str, bytes]:
         try:
             with urllib.request.urlopen(row["url"], timeout=10) as answer:
                 data = answer.read()
-                Image.open(io.BytesIO(data)).load()
+                pictures.opened(data).load()
         except (OSError, urllib.error.HTTPError, urllib.request.http.client.HTTPException):  # type: ignore[attr-defined]
             continue
         if "noai" not in answer.headers.get("X-Robots-Tag", ""):
