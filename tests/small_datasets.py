@@ -15,7 +15,7 @@ from stoker.format.manifest import Manifest, Shard, SourceInfo, Split, with_chec
 from stoker.types import Box, Reject
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from pathlib import Path
     from typing import Any
 
@@ -114,12 +114,3 @@ def _manifest(written: dict[str, Written], items: int, files: dict[str, ListedFi
         },
         files=files,
     )
-
-
-def write_class_folders(root: Path, names: Sequence[str], images: int = 2) -> None:
-    """Make a folder for each name, and that many pictures in each."""
-    for number, name in enumerate(names):
-        folder = root / name.replace("/", "-")
-        folder.mkdir(parents=True)
-        for number_in_class in range(images):
-            (folder / f"{number_in_class}.jpg").write_bytes(pictures.jpeg(30 + number, 20 + number_in_class, number))

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 import stoker
+from builder.trees import write_tree
 from loader.shards import write_shards, write_wrong_boxes
 from page_checks import checked
 from reference import pictures
-from small_datasets import list_again, write_class_folders, write_dataset
+from small_datasets import list_again, write_dataset
 from stoker.cli.main import main
 from stoker.inspect import ClassCount
 from stoker.inspect.page import dataset_portrait, histogram, info_page, profile
@@ -112,8 +113,7 @@ def test_records_of_other_origin(tmp_path: Path) -> None:
 
 
 def test_image_files_and_other_files(tmp_path: Path) -> None:
-    write_class_folders(tmp_path / "photos", ["ant", "bee"], 3)
-    (tmp_path / "photos/ant/notes.jpg").write_text("no image")
+    write_tree(tmp_path / "photos", {"ant": 3, "bee": 3}, "ant/notes.jpg")
     whole = pictures.jpeg(200, 150, 1)
     (tmp_path / "photos/bee/cut.jpg").write_bytes(whole[: len(whole) // 2])
     portrait = dataset_portrait(tmp_path / "photos")
@@ -125,7 +125,7 @@ def test_image_files_and_other_files(tmp_path: Path) -> None:
 
 
 def test_rejects_are_shown_where_the_source_is_still_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_class_folders(tmp_path / "photos", ["ant", "bee"])
+    write_tree(tmp_path / "photos", {"ant": 2, "bee": 2})
     whole = pictures.jpeg(200, 150, 1)
     for name, data in {"cut": whole[:-400], "cut2": whole[:-500], "gone": whole[:-600], "empty": b""}.items():
         (tmp_path / f"photos/ant/{name}.jpg").write_bytes(data)
@@ -176,7 +176,7 @@ def test_boxes_of_the_wrong_kind_are_damage(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_names_are_text(tmp_path: Path, name: str) -> None:
     root = tmp_path / name.replace("/", "-") / "x"
-    write_class_folders(root, [name, "b"])
+    write_tree(root, {name.replace("/", "-"): 2, "b": 2})
     page = checked(info_page(dataset_portrait(root)))
     assert page.text.count(name.replace("/", "-").replace("\udcff", "\N{REPLACEMENT CHARACTER}")) >= 3
     assert len([tag for tag, _ in page.tags if tag == "img"]) == 4

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 import stoker
+from builder.trees import write_tree
 from page_checks import checked
-from small_datasets import write_class_folders, write_dataset
+from small_datasets import write_dataset
 from stoker import _native
 from stoker.cli.main import main
 from stoker.format.index import write_index
@@ -34,8 +35,7 @@ def test_the_page_of_a_store(
         for shard in local.glob("*.tfrecord"):
             write_index(shard, _native.scan_shard(str(shard)))
     else:
-        write_class_folders(local, ["ant", "bee"], 4)
-        (local / "ant/notes.jpg").write_text("no image")
+        write_tree(local, {"ant": 4, "bee": 4}, "ant/notes.jpg")
     remote = copy(local, store_folder("s3", request, monkeypatch))
     there, here = dataset_portrait(str(remote)), dataset_portrait(local)
     assert there.kind == kind

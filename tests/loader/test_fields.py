@@ -12,12 +12,13 @@ import pytest
 from PIL import Image
 
 import stoker
+from builder.trees import write_tree
 from loader import field_records
 from loader.field_records import COLUMNS, FIELDS, PLANES, RECORDS, mask, png, right, rows, size, value
 from loader.resuming import check_resume
 from reference import pictures, transform
 from small_cases import each
-from small_datasets import write_class_folders, write_dataset
+from small_datasets import write_dataset
 from stoker import fields
 from stoker.errors import ConfigError, ExampleError, ImageError, StokerError
 from transforms.cases import of_any_image
@@ -381,8 +382,11 @@ def test_what_is_no_field_of_the_dataset_is_refused_by_name(rich: stoker.Dataset
     built = stoker.open(tmp_path / "built", split="train")
     refused(built, ["caption"], "built has no field 'caption'; it has none")
     refused(built, only("caption"), "built has no field 'caption'; it has none")
-    write_class_folders(tmp_path / "photos", ["a", "b"])
-    refused(stoker.open(tmp_path / "photos"), only("caption"), "photos has no field 'caption'; it has none")
+    refused(
+        stoker.open(write_tree(tmp_path / "photos", {"a": 2, "b": 2})),
+        only("caption"),
+        "photos has no field 'caption'; it has none",
+    )
     refused(rich, ["caption"], "do not say which fields they have; say what 'caption' is: fields={'caption': ")
     refused(rich, "caption", "fields is 'caption'; it must be a list of names, such as fields=['caption']")
     refused(rich, 5, "fields is 5; it must be a list of names")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import stoker
+from builder.trees import write_tree
 from loader.remote_datasets import copy, folder_in
 from reference import pictures
 from small_datasets import change_manifest, write_dataset
@@ -37,14 +38,9 @@ SOURCE = Path(stoker.__file__).parents[1]
 def build(root: Path, classes: Mapping[str, int], *options: str, bad: bool = False) -> Path:
     """Build a dataset of pictures in class folders, with a split for validation and boxes of their own labels."""
     images = root.with_name(f"{root.name}-images")
-    for name, count in classes.items():
-        for split, some in (("train", count), ("val", 2)):
-            (images / split / name).mkdir(parents=True, exist_ok=True)
-            for number in range(some):
-                seed = sum(name.encode()) + number + (split == "val")
-                (images / split / name / f"{name}-{number}.jpg").write_bytes(pictures.jpeg(20 + number, 24, seed))
-    if bad:
-        (images / "train" / next(iter(classes)) / "bad.jpg").write_bytes(b"no image")
+    tree = {f"train/{name}": count for name, count in classes.items()} | {f"val/{name}": 2 for name in classes}
+    rejects = [f"train/{next(iter(classes))}/bad.jpg"] if bad else []
+    write_tree(images, tree, *rejects, seed=sum(root.name.encode()))
     words = ["build", str(images), str(root), "--shards", "2", "--max-rejects", "1", "--quiet", *options]
     assert main(words) == 0
     shutil.rmtree(images)
