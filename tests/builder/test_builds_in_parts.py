@@ -26,7 +26,7 @@ from stoker.errors import ConfigError, DatasetNotFoundError, DestinationError
 from stoker.loader.opening import refuse_unfinished
 from stoker.storage import location
 from storage.store_folders import store_folder
-from written_files import flip_bit
+from written_files import flip_bit, write_files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -172,9 +172,7 @@ def test_the_source_is_listed_once(source: Path, tmp_path: Path) -> None:
 def test_a_part_lists_the_source_where_the_one_that_did_has_died(
     source: Path, whole: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = tmp_path / "out/.stoker-build"
-    folder.mkdir(parents=True)
-    (folder / "lister.json").write_bytes(b'{"lister": "dead", "sign": 3}')
+    write_files(tmp_path / "out/.stoker-build", {"lister.json": b'{"lister": "dead", "sign": 3}'})
     monkeypatch.setattr(parts, "_DEAD_SECONDS", 0.2)
     monkeypatch.setattr(parts, "_LOOK_SECONDS", 0.05)
     report = build_part(settings(source), tmp_path / "out", Part(0, 1))
@@ -218,10 +216,8 @@ def test_a_damaged_listing_is_made_again(source: Path, whole: dict[str, bytes], 
 
 def test_a_listing_left_by_a_build_with_other_settings_is_not_used(tmp_path: Path) -> None:
     tree = write_tree(tmp_path / "src", {"train/a": 4})
-    (tree / "annotations/a").mkdir(parents=True)
-    for number in range(4):
-        corners = [("a", "0", "0", "40", "30"), ("a", "40", "30", "100", "50")]
-        (tree / f"annotations/a/a_{number}.xml").write_text(xml(*corners))
+    boxes = xml(("a", "0", "0", "40", "30"), ("a", "40", "30", "100", "50"))
+    write_files(tree, {f"annotations/a/a_{number}.xml": boxes for number in range(4)})
     for name, option in {"held": {"split_fraction": "validation=0.5"}, "cut": {"crop_objects": True}}.items():
         other = settings_for(tree, shards=1, **option)
         build(other, tmp_path / f"{name}-whole")
@@ -252,8 +248,7 @@ def test_what_does_not_go_together(source: Path, tmp_path: Path) -> None:
         build_part(settings(source, seed=1), tmp_path / "finished", Part(0, 3))
     assert contents(tmp_path / "finished") == before
     refuse_unfinished(location(tmp_path / "finished"))
-    (tmp_path / "alone").mkdir()
-    (tmp_path / "alone/build.journal").write_bytes(b"")
+    write_files(tmp_path, {"alone/build.journal": b""})
     with pytest.raises(DestinationError, match="begun without part"):
         build_part(settings(source), tmp_path / "alone", Part(0, 3))
 

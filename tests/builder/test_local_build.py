@@ -24,6 +24,7 @@ from stoker.loader import open_dataset
 from stoker.recipe import Recipe, parse_resize
 from stoker.sources import list_source
 from stoker.types import Reject
+from written_files import write_files
 
 if TYPE_CHECKING:
     from stoker.builder import BuildReport
@@ -54,9 +55,7 @@ def examples(directory: Path, manifest: Manifest, split: str = "train") -> list[
 
 def test_a_dataset_holds_every_image_once_with_all_its_features(tmp_path: Path) -> None:
     source = write_tree(tmp_path / "src", {"train/cat": 5, "train/dog": 4, "validation/dog": 3})
-    (source / "bounding_boxes/dog").mkdir(parents=True)
-    (source / "bounding_boxes/dog/dog_1.xml").write_text(XML)
-    (source / "words.txt").write_text("dog\tDog, hound\n")
+    write_files(source, {"bounding_boxes/dog/dog_1.xml": XML, "words.txt": "dog\tDog, hound\n"})
     report = run(source, tmp_path / "out", shards=3, seed=5)
     manifest = read_manifest(tmp_path / "out")
     assert (report.outcome, report.manifest, report.items, report.rejects) == ("built", manifest, 12, ())
@@ -118,8 +117,7 @@ def test_resized_records_state_the_stored_size_and_label_base_counts(tmp_path: P
 
 def test_boxes_move_with_the_pixels(tmp_path: Path) -> None:
     source = write_tree(tmp_path / "src", {"dog": 1})
-    (source / "Annotations").mkdir()
-    (source / "Annotations/dog_0.xml").write_text(XML)
+    write_files(source, {"Annotations/dog_0.xml": XML})
     report = run(source, tmp_path / "out", recipe=Recipe(resize=parse_resize("square:20")))
     (record,) = examples(tmp_path / "out", report.manifest)
     # 40x30 pixels lose 5 columns on each side: 0.1 of the width is outside, and 0.5 is the middle of the square too.
@@ -196,9 +194,8 @@ def test_a_file_that_must_not_be_read_is_a_reject() -> None:
 @pytest.mark.parametrize("crop_objects", [False, True])
 def test_held_out_images_keep_their_boxes(tmp_path: Path, crop_objects: bool) -> None:
     source = write_tree(tmp_path / "src", {"a": 4})
-    (source / "annotations/a").mkdir(parents=True)
-    for number in range(4):
-        (source / f"annotations/a/a_{number}.xml").write_text(xml(("a", "0", "0", "100", "50")))
+    box = xml(("a", "0", "0", "100", "50"))
+    write_files(source, {f"annotations/a/a_{number}.xml": box for number in range(4)})
     settings = settings_for(source, split_fraction="validation=0.5", crop_objects=crop_objects)
     report = build(settings, tmp_path / "out")
     assert (report.outcome, report.rejects) == ("built", ())
@@ -209,8 +206,7 @@ def test_held_out_images_keep_their_boxes(tmp_path: Path, crop_objects: bool) ->
 
 def test_a_damaged_annotation_never_costs_an_image(tmp_path: Path) -> None:
     source = write_tree(tmp_path / "src", {"a": 2, "b": 1})
-    (source / "annotations/a").mkdir(parents=True)
-    (source / "annotations/a/a_0.xml").write_text("<annotation>")
+    write_files(source, {"annotations/a/a_0.xml": "<annotation>"})
     report = run(source, tmp_path / "out")
     assert report.outcome == "built"
     assert (report.manifest.records, report.manifest.annotation_errors) == (3, 1)
@@ -252,8 +248,7 @@ def test_a_destination_in_the_source_is_not_listed(tmp_path: Path, below: str) -
     write_tree(tmp_path / "elsewhere", {"linked": 1})
     (source / "linked").symlink_to(tmp_path / "elsewhere/linked")
     expected = run(source, tmp_path / "apart")
-    (source / below).mkdir()
-    (source / below / "build.journal").write_bytes(b"")
+    write_files(source / below, {"build.journal": b""})
     built = run(source, source / below)
     assert built.manifest.dataset_id == expected.manifest.dataset_id
     assert built.manifest.source == expected.manifest.source
@@ -268,9 +263,7 @@ def test_files_of_other_programs_do_not_hide_a_class(tmp_path: Path) -> None:
     source = write_tree(tmp_path / "src", {"a": 2, "b": 1})
     expected = list_source(str(source))
     for folder in (source / "a", source / "b" / "below"):
-        folder.mkdir(exist_ok=True)
-        (folder / "manifest.json").write_text('{"format": "other"}')
-        (folder / "labels.txt").write_text("a\n")
+        write_files(folder, {"manifest.json": '{"format": "other"}', "labels.txt": "a\n"})
     (source / "b/b_0.JPEG").rename(source / "b/below/b_0.JPEG")
     tree = list_source(str(source))
     assert (tree.classes, len(tree.table)) == (expected.classes, len(expected.table))

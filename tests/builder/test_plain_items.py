@@ -15,6 +15,7 @@ from stoker import _native
 from stoker.builder import PRESETS, BuildOptions, ItemConverter, open_source
 from stoker.format import nested_counts
 from stoker.recipe import JpegEncode, PngEncode, Recipe, StoredSize, plain_storing
+from written_files import write_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -60,10 +61,7 @@ RECIPES = {
 
 
 def write_images(folder: Path, files: dict[str, bytes]) -> Path:
-    for number, (name, data) in enumerate(files.items()):
-        (folder / f"class{number % 3}").mkdir(parents=True, exist_ok=True)
-        (folder / f"class{number % 3}" / name).write_bytes(data)
-    return folder
+    return write_files(folder, {f"class{at % 3}/{name}": data for at, (name, data) in enumerate(files.items())})
 
 
 def what_became(outcomes: Iterable[Outcome]) -> tuple[object, ...]:

@@ -19,6 +19,7 @@ from small_datasets import change_manifest
 from stoker.errors import DestinationError
 from stoker.format.journal import JournalFile, parse_settings, read_results
 from stoker.recipe import Recipe, parse_resize
+from written_files import write_files
 
 if TYPE_CHECKING:
     from stoker.builder import BuildReport
@@ -256,9 +257,7 @@ def test_what_dead_builds_left_is_swept(tmp_path: Path, source: Path) -> None:
 def test_a_directory_that_holds_something_else_is_refused_and_not_touched(
     tmp_path: Path, source: Path, entry: str
 ) -> None:
-    out = tmp_path / "out"
-    (out / entry).parent.mkdir(parents=True)
-    (out / entry).write_bytes(b"precious")
+    out = write_files(tmp_path / "out", {entry: b"precious"})
     with pytest.raises(DestinationError, match=rf"holds something else \({entry.split('/', maxsplit=1)[0]}\)"):
         run(source, out)
     assert [path.name for path in out.iterdir()] == [entry.split("/", maxsplit=1)[0]]

@@ -12,6 +12,7 @@ from builder.trees import contents, write_tree
 from stoker.builder import destination as destinations
 from stoker.format import read_manifest
 from terminals import at_terminal
+from written_files import write_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,9 +80,7 @@ def test_a_dataset_of_another_layout_leaves_nothing(
 
 
 def test_nothing_is_removed_that_stoker_did_not_write(source: Path, tmp_path: Path, cli: Cli) -> None:
-    other = tmp_path / "other"
-    other.mkdir()
-    (other / "thesis.txt").write_text("precious")
+    other = write_files(tmp_path / "other", {"thesis.txt": "precious"})
     assert "holds something else (thesis.txt)" in cli("build", source, other, "--overwrite", "--yes", code=2)
     (other / "manifest.json").write_text("{}")
     assert "holds a manifest that cannot be used" in cli("build", source, other, "--overwrite", "--yes", code=2)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stoker.config import available_cpus, cpu_limit
+from written_files import write_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,11 +18,7 @@ if TYPE_CHECKING:
 def groups(folder: Path, own: str, files: dict[str, str]) -> float | None:
     """The limit in a made-up tree of control groups; ``own`` is what ``/proc/self/cgroup`` says."""
     (folder / "own").write_text(own)
-    for name, text in files.items():
-        path = folder / "mount" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return cpu_limit(folder / "mount", folder / "own")
+    return cpu_limit(write_files(folder / "mount", files), folder / "own")
 
 
 def version_1(folder: str, quota: str, period: str) -> dict[str, str]:

@@ -18,6 +18,7 @@ from stoker.errors import ConfigError
 from stoker.inspect import bench as cases
 from stoker.inspect.bench import CASES, BenchSpec, Case, objection
 from stoker.loader import open_main_split
+from written_files import write_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,10 +52,8 @@ def test_the_page_lists_the_cases_in_their_order() -> None:
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
     """What ALCF's example ships: a list, its batch and its size, one reader."""
-    (tmp_path / "n01").mkdir()
-    for number in range(6):
-        (tmp_path / f"n01/{number}.JPEG").write_bytes(pictures.jpeg(40, 30, number))
-    (tmp_path / "train.txt").write_text("".join(f"n01/{number}.JPEG\n" for number in range(6)))
+    images = {f"n01/{number}.JPEG": pictures.jpeg(40, 30, number) for number in range(6)}
+    write_files(tmp_path, images | {"train.txt": "\n".join(images)})
     path = tmp_path / "ilsvrc.json"
     data = {"batch_size": 4, "train_filelist": "train.txt", "shuffle_buffer": 9, "num_parallel_readers": 1}
     path.write_text(json.dumps({"data": data | {"prefectch_buffer_size": 0, "crop_image_size": [24, 32]}}))

@@ -13,6 +13,7 @@ from bench_prepared import case_of, prepared_images
 from stoker.cli.main import main
 from stoker.errors import ConfigError, DestinationError
 from stoker.inspect.bench import BenchImages
+from written_files import write_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,9 +73,7 @@ def test_unreadable_images_are_counted_and_in_no_form(photos: Path, tmp_path: Pa
 
 
 def test_without_any_readable_image_there_is_nothing_to_measure(tmp_path: Path) -> None:
-    folder = tmp_path / "photos" / "cat"
-    folder.mkdir(parents=True)
-    (folder / "a.jpg").write_bytes(b"no image at all")
+    write_files(tmp_path / "photos", {"cat/a.jpg": b"no image at all"})
     with pytest.raises(ConfigError, match=r"no image can be read.*not an image"):
         prepared_images(tmp_path / "photos", tmp_path / "data")
 

@@ -20,6 +20,7 @@ from small_datasets import list_again, write_dataset
 from stoker.cli.main import main
 from stoker.inspect import ClassCount
 from stoker.inspect.page import dataset_portrait, histogram, info_page, profile
+from written_files import write_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -152,9 +153,7 @@ def test_rejects_are_shown_where_the_source_is_still_there(tmp_path: Path, monke
 
 def test_no_picture_comes_from_outside_of_the_source(birds: Path, tmp_path: Path) -> None:
     source = tmp_path / "source"
-    source.mkdir()
-    for path in (tmp_path / "secret.jpg", source / "within.jpg"):
-        path.write_bytes(pictures.jpeg(30, 20, 1))
+    write_files(tmp_path, dict.fromkeys(("secret.jpg", "source/within.jpg"), pictures.jpeg(30, 20, 1)))
     (source / "link.jpg").symlink_to(tmp_path / "secret.jpg")
     (source / "circle").symlink_to(source / "circle")
     keys = ["within.jpg", "../secret.jpg", str(tmp_path / "secret.jpg"), "link.jpg", "circle/a.jpg", "../source/x.jpg"]

@@ -19,7 +19,7 @@ from stoker.errors import IndexMismatchError, ManifestError
 from stoker.format.index import write_index
 from stoker.inspect import verify_dataset
 from storage.store_folders import store_folder
-from written_files import flip_bit
+from written_files import flip_bit, write_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -158,10 +158,9 @@ def test_every_damage_is_found(s3: StoreLocation, written: Path, tmp_path: Path,
 
 def test_leftovers_are_named(s3: StoreLocation, local: Path, written: Path, cli: Cli) -> None:
     copy(written, s3)
-    (local / "train-00007-of-00009.tfrecord").write_bytes(b"x")
-    (local / "idx").mkdir()
-    (local / "idx/a.tmp-1").write_bytes(b"x")
-    for name in ("train-00007-of-00009.tfrecord", "idx/a.tmp-1"):
+    extra = ("train-00007-of-00009.tfrecord", "idx/a.tmp-1")
+    write_files(local, dict.fromkeys(extra, b"x"))
+    for name in extra:
         (s3 / name).write_atomically(b"x")
     code, document = code_and_document(cli, "verify", s3)
     assert (code, document) == code_and_document(cli, "verify", local)
@@ -174,8 +173,7 @@ def test_leftovers_are_named(s3: StoreLocation, local: Path, written: Path, cli:
 def test_an_unfinished_build_and_other_shapes(
     compression: str, s3: StoreLocation, photos: Path, tmp_path: Path, cli: Cli
 ) -> None:
-    (tmp_path / "photos").mkdir()
-    shutil.copytree(photos, tmp_path / "photos", dirs_exist_ok=True)
+    shutil.copytree(photos, tmp_path / "photos")
     (next((tmp_path / "photos").rglob("n*/*.JPEG"))).write_bytes(b"no image")
     options = ["--shards", "2", "--compression", compression, "--json"]
     for path in (tmp_path / "local", s3):

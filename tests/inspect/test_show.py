@@ -25,6 +25,7 @@ from stoker.inspect.show import SampleTransformer, SheetSpec, write_sheet
 from stoker.loader import Sample
 from stoker.loader.pictures import usable_boxes
 from transforms.cases import of_any_image
+from written_files import write_files
 
 if TYPE_CHECKING:
     from commands import Cli
@@ -140,9 +141,7 @@ def test_an_image_that_cannot_be_decoded_is_named_with_its_record(tmp_path: Path
 
 
 def test_a_damaged_file_is_named_without_a_record(tmp_path: Path) -> None:
-    (tmp_path / "cat").mkdir()
-    for number, length in enumerate((None, 500)):
-        (tmp_path / f"cat/{number}.jpg").write_bytes(pictures.jpeg(64, 48, number)[:length])
+    write_files(tmp_path, {"cat/0.jpg": pictures.jpeg(64, 48, 0), "cat/1.jpg": pictures.jpeg(64, 48, 1)[:500]})
     damaged = write_sheet(tmp_path, tmp_path / "a.png", SheetSpec()).damaged
     assert damaged[1].startswith(f"{tmp_path}/cat/1.jpg: ")
 

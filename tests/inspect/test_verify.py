@@ -21,7 +21,7 @@ from stoker.cli.main import main
 from stoker.errors import DatasetNotFoundError, ManifestError, NewerManifestError
 from stoker.format import read_manifest
 from stoker.inspect import index_shards, verify_dataset
-from written_files import flip_bit
+from written_files import flip_bit, write_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -189,8 +189,7 @@ def test_records_of_other_origin_are_checked_too(tmp_path: Path) -> None:
     assert problem.record == 0
     with pytest.raises(DatasetNotFoundError):
         verify_dataset(tmp_path / "nothing")
-    (tmp_path / "my photos").mkdir()
-    (tmp_path / "my photos/1.jpg").write_bytes(image(0))
+    write_files(tmp_path, {"my photos/1.jpg": image(0)})
     with pytest.raises(DatasetNotFoundError, match=f"'stoker audit '{tmp_path}/my photos'' checks images"):
         verify_dataset(tmp_path / "my photos")
     shard.rename(tmp_path / "train-00001-of-00003")

@@ -286,9 +286,8 @@ def test_a_loader_over_a_tree_takes_what_is_in_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["BMP", "PNG"])
 def test_what_is_not_a_jpeg_has_the_same_limit(tmp_path: Path, kind: str) -> None:
-    (tmp_path / "class").mkdir()
     picture = pictures.rgb(image(3))
-    (tmp_path / "class" / "0.JPEG").write_bytes(pictures.encode(picture, format=kind))
+    write_files(tmp_path, {"class/0.JPEG": pictures.encode(picture, format=kind)})
     width, height = picture.size
     settings = {"batch_size": 1, "transform": stoker.Resize(8)}
     with stoker.Loader(stoker.open(tmp_path), max_pixels=width * height, **settings) as loader:

@@ -15,6 +15,7 @@ from reference import tfrecord
 from stoker import _native
 from stoker.errors import ConfigError
 from stoker.loader.caches import ENTRY_BYTES, TAG_NAME, CacheDirectory, NodeCache
+from written_files import write_files
 
 RECORDS = 24
 
@@ -95,10 +96,7 @@ def test_changed_files_never_hit_old_bytes(shards: Path, tmp_path: Path) -> None
 
 
 def test_a_manifest_stands_for_its_bytes_wherever_they_lie(dataset: Path, tmp_path: Path) -> None:
-    copy = tmp_path / "copy"
-    copy.mkdir()
-    for path in dataset.iterdir():
-        (copy / path.name).write_bytes(path.read_bytes())
+    copy = shutil.copytree(dataset, tmp_path / "copy", copy_function=shutil.copyfile)
     cache = NodeCache(tmp_path / "cache", "50MB")
     original, copied = stoker.open(dataset, split="train"), stoker.open(copy, split="train")
     for number in range(len(original)):
@@ -108,10 +106,8 @@ def test_a_manifest_stands_for_its_bytes_wherever_they_lie(dataset: Path, tmp_pa
 
 
 def test_a_file_that_grew_or_was_replaced_is_read_as_it_is(photos: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "photos"
-    (folder / "fish").mkdir(parents=True)
-    for path in sorted((photos / "train").rglob("*.*"))[:6]:
-        (folder / "fish" / path.name).write_bytes(path.read_bytes())
+    some = sorted((photos / "train").rglob("*.*"))[:6]
+    folder = write_files(tmp_path / "photos", {f"fish/{path.name}": path.read_bytes() for path in some})
     cache = NodeCache(tmp_path / "cache", "50MB")
     opened = stoker.open(folder)
     source = behind(cache, opened)

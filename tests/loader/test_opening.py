@@ -14,6 +14,7 @@ from loader.shards import image, write_shards
 from stoker.cli.main import main
 from stoker.errors import ConfigError, DatasetNotFoundError, IndexMismatchError, ShardError, SourceError
 from stoker.format.index import index_path
+from written_files import write_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -126,8 +127,6 @@ def test_options_of_a_listing_are_refused_for_records(tmp_path: Path) -> None:
 
 
 def test_a_list_of_labels_that_does_not_fit_is_named_as_such(tmp_path: Path) -> None:
-    (tmp_path / "images/cat").mkdir(parents=True)
-    (tmp_path / "images/cat/1.jpg").write_bytes(image(1))
-    (tmp_path / "labels.txt").write_text("dog\n")
+    write_files(tmp_path, {"images/cat/1.jpg": image(1), "labels.txt": "dog\n"})
     with pytest.raises(SourceError, match=r"^the label map .* does not name 1 of the classes: cat"):
         stoker.open(tmp_path / "images", labels=str(tmp_path / "labels.txt"))

@@ -21,6 +21,7 @@ from servers.processes import free_ports
 from stoker.errors import ConfigError, RankWarning
 from stoker.loader import ranks as ranks_module
 from stoker.loader.ranks import CpuShare, Ranks, check_group, cpu_share, discover, resolve
+from written_files import write_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -356,9 +357,7 @@ def on_machine(monkeypatch: pytest.MonkeyPatch, proc: Path, own: int, launcher: 
     monkeypatch.setattr("stoker.config.cpu_limit", lambda: None)
     monkeypatch.setattr(ranks_module, "_PROCESSES", proc)
     for process, environment, parent in ((os.getppid(), f"HOME=/\0{variable}=8\0", 4321), (4321, "HOME=/\0", 1)):
-        (proc / str(process)).mkdir(parents=True)
-        (proc / str(process) / "environ").write_text(environment)
-        (proc / str(process) / "status").write_text(f"Name:\tsh\nPPid:\t{parent}\n")
+        write_files(proc / str(process), {"environ": environment, "status": f"Name:\tsh\nPPid:\t{parent}\n"})
 
 
 def test_a_process_alone_has_all_its_cpus(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from stoker import _native, fields
 from stoker.errors import BadSampleWarning, ConfigError, ExampleError, TooManyRejectsError
 from stoker.inspect import dataset_info, show
 from stoker.types import Box
+from written_files import write_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -376,12 +377,9 @@ def test_damage_in_a_tar_is_that_of_the_field_alone(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")
 @pytest.mark.parametrize("cells", [["a|b", "b", "a"], ["0.25", "1.5", "2.75"]], ids=["several labels", "a target"])
 def test_a_field_called_as_the_class_is_no_class(tmp_path: Path, cells: list[str]) -> None:
-    source = tmp_path / "source"
-    source.mkdir()
-    for number in range(len(cells)):
-        (source / f"{number}.jpg").write_bytes(pictures.jpeg(40, 30, number))
-    rows = [f"{number}.jpg,{cell}" for number, cell in enumerate(cells)]
-    (source / "labels.csv").write_text("\n".join(["file,label", *rows]))
+    images = {f"{number}.jpg": pictures.jpeg(40, 30, number) for number in range(len(cells))}
+    rows = [f"{name},{cell}" for name, cell in zip(images, cells, strict=True)]
+    source = write_files(tmp_path / "source", images | {"labels.csv": "\n".join(["file,label", *rows])})
     opened = stoker.open(source)
     stoker.build(source, tmp_path / "built", progress=False)
     built = {sample.source: sample for sample in stoker.open(tmp_path / "built")}

@@ -16,6 +16,7 @@ from loader.shards import payload
 from reference import example, pictures, tfrecord
 from stoker import fields
 from stoker.errors import ConfigError, SourceWarning
+from written_files import write_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,8 +60,7 @@ def write_folders(root: Path, kind: str) -> tuple[Path, Path]:
     for number in range(16):
         data = photo(number, kind)
         for name, content in (("stored", data), ("upright", pictures.encode(by_pillow(data), format="PNG"))):
-            (root / name / "cat").mkdir(parents=True, exist_ok=True)
-            (root / name / f"cat/{number:02d}.jpg").write_bytes(content)
+            write_files(root, {f"{name}/cat/{number:02d}.jpg": content})
     return root / "stored", root / "upright"
 
 
@@ -111,8 +111,7 @@ def test_tfrecords_of_other_origin(tmp_path: Path) -> None:
         images = [photo(number) for number in range(16)]
         images = images if name == "stored" else [pictures.encode(by_pillow(data), format="PNG") for data in images]
         frames = [tfrecord.frame(payload(number, data)) for number, data in enumerate(images)]
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "train-00000-of-00001").write_bytes(b"".join(frames))
+        write_files(tmp_path, {f"{name}/train-00000-of-00001": b"".join(frames)})
     assert_same(batches(stoker.open(tmp_path / "stored", exif="apply")), batches(stoker.open(tmp_path / "upright")))
 
 

@@ -16,6 +16,7 @@ from PIL import Image
 
 from builder.trees import contents
 from stoker.builder import BuildOptions, BuildSettings
+from written_files import write_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,12 +37,8 @@ _SECONDS = 60
 def write_source(root: Path, images: int = 180) -> Path:
     """Images that take some milliseconds each, and a file that is none."""
     photographs = [_photograph(seed) for seed in range(8)]
-    for number in range(images):
-        folder = root / f"class{number % 3}"
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{number:04}.JPEG").write_bytes(photographs[number % len(photographs)])
-    (root / "class1/letter.JPEG").write_bytes(b"no image")
-    return root
+    files = {f"class{number % 3}/{number:04}.JPEG": photographs[number % 8] for number in range(images)}
+    return write_files(root, files | {"class1/letter.JPEG": b"no image"})
 
 
 def settings_of(source: Path | str, shards: int = SHARDS) -> BuildSettings:
