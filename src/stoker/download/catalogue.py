@@ -1,4 +1,4 @@
-"""Which files a dataset consists of, where they lie, and what their bytes must be, as ``catalogue.toml`` says."""
+"""The datasets that can be downloaded, from ``catalogue.toml``: their files, URLs, sizes and checksums."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Unpacking:
-    """What an archive becomes, for datasets that are read as folders."""
+    """How an archive is unpacked, for datasets that are read as folders."""
 
     folder: str  # name of the folder, beside the archive
-    is_inside: bool  # whether the archive holds that folder; otherwise all that it holds goes into it
-    max_bytes: int  # the archive is refused if its files have more bytes than this, together
+    is_inside: bool  # whether the archive contains that folder; otherwise its whole content goes into it
+    max_bytes: int  # the most bytes that its files may have in total; larger archives are refused
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteFile:
     """One file to fetch."""
 
-    name: str  # its name at the server: the URL is the base URL, and then this
-    saved_as: str  # where it goes, below the directory of the dataset
-    checksum: str  # what its bytes must hash to: ``md5:`` or ``sha256:``, and the digest in hex
-    size_bytes: int | None = None  # how many they are; None if that is not known for sure
-    unpacking: Unpacking | None = None  # what it becomes; None if builds read it as it is
+    name: str  # its name at the server, which is appended to the base URL
+    saved_as: str  # its path below the directory of the dataset
+    checksum: str  # required hash of its bytes: ``md5:`` or ``sha256:``, and the digest in hex
+    size_bytes: int | None = None  # length in bytes; None if that is not known for sure
+    unpacking: Unpacking | None = None  # how it is unpacked; None if builds read it as it is
 
 
 @dataclass(frozen=True, slots=True)
 class AccountNames:
-    """How the account of a dataset is called in the environment."""
+    """The environment variables that hold the account for a dataset."""
 
     username: str  # variable with the user name
     key: str  # variable with the access key
@@ -42,12 +42,12 @@ class AccountNames:
 class RemoteDataset:
     """A dataset that can be downloaded."""
 
-    name: str  # as people type it
+    name: str  # as users type it
     base_urls: tuple[str, ...]  # URLs that end with a slash, in the order in which they are tried
     files: tuple[RemoteFile, ...]  # in this order: small ones first, so that a refusal comes early
     account: AccountNames | None = None  # set if the server may want an account
     source: str = ""  # what to build from, below the directory; empty for the directory itself
-    preset: str = ""  # the preset of ``stoker build`` that writes what the system writes for which it was first packed
+    preset: str = ""  # the preset of ``stoker build`` for the layout in which the original system packs it
 
 
 def _dataset(name: str, content: dict[str, Any]) -> RemoteDataset:

@@ -1,7 +1,7 @@
-"""One file over HTTP: resumed at the byte where it stopped, from one server after another, until its checksum is right.
+"""Fetches one file over HTTP: resumes where it stopped, tries one server after another, and verifies the checksum.
 
-The bytes that have arrived are kept, the rest is asked for, and only the published checksum is trusted: a file whose
-parts do not belong together has another one, and is fetched again from the start.
+Bytes that have arrived are kept, and only the rest is requested. Only the published checksum is trusted: a file whose
+parts do not belong together fails it, and is fetched again from the start.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
 Stage = Literal["checking", "downloading", "unpacking"]
 
 TRIES = 10
-"""How often in a row a server is asked without a new byte."""
+"""Number of tries in a row without a new byte, after which a server is given up."""
 CONNECTING_TRIES = 4
-"""How often while no server can be reached."""
+"""The same while the server cannot be reached."""
 TIMEOUT = 60.0
 """Seconds without a byte after which a connection is given up."""
 LONGEST_RETRY_AFTER = 600.0
-"""The most seconds for which a server may ask to wait."""
+"""The most seconds to wait at the request of a server (``Retry-After``)."""
 _READ_BYTES = 2**20
 _FIRST_WAIT = 1.0
 _LONGEST_WAIT = 60.0
@@ -58,20 +58,20 @@ _REMEDIES = {
 
 
 class DownloadError(StokerError):
-    """A file cannot be had, or what was sent is not that file."""
+    """A file cannot be fetched, or the server sent something else."""
 
 
 class Watcher(Protocol):
     """Receives the progress of a download. Called from one thread."""
 
     def advanced(self, *, name: str, stage: Stage, done: int, total: int | None) -> None:
-        """Report how many bytes of a file are done, as often as every few milliseconds; of None in total while unknown.
+        """Report the bytes done of a file, as often as every few milliseconds; ``total`` is None while it is unknown.
 
-        The first call for a file and a stage has what an earlier run left.
+        The first call for a file and a stage counts what an earlier run left.
         """
 
     def note(self, text: str) -> None:
-        """Report in one sentence something that a person may want to know: a retry, a damaged file."""
+        """Report an event in one sentence, such as a retry or a damaged file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Account:
 
 
 def parse_base(text: str) -> tuple[str, Account | None]:
-    """Take apart what a user gives as the base URL of the files: ``https://[USER:KEY@]HOST[:PORT]/PATH``.
+    """Parse the base URL of the files as a user gives it: ``https://[USER:KEY@]HOST[:PORT]/PATH``.
 
     Returns:
         The base URL, with a slash at its end and without the account; and the account, if there is one in it.
@@ -128,7 +128,7 @@ def origin_of(url: str) -> tuple[str, str, int]:
 
 
 def check_space(directory: Path, needed: int) -> None:
-    """Refuse, with ``ENOSPC``, to begin what the disk cannot hold."""
+    """Raise `OSError` with ``ENOSPC`` if the disk has fewer free bytes than ``needed``."""
     free = shutil.disk_usage(directory).free
     if needed > free:
         what = f"{os.strerror(errno.ENOSPC)}: {format_size(needed)} are needed, {format_size(free)} are free"
@@ -136,11 +136,11 @@ def check_space(directory: Path, needed: int) -> None:
 
 
 class _UnavailableError(Exception):
-    """The file is not below this base URL, or is not given: try the next one."""
+    """The file is not below this base URL, or the server refuses it: the next URL is tried."""
 
 
 class _Interruption(Exception):  # noqa: N818 - nothing is wrong yet: the transfer is resumed
-    """A transfer that was cut short, whether there is a server, and the seconds to wait at least."""
+    """A transfer was cut short; holds whether a server was reached, and the least seconds to wait."""
 
     def __init__(self, message: str, *, connected: bool = True, wait: float = 0.0) -> None:
         super().__init__(message)
@@ -149,15 +149,15 @@ class _Interruption(Exception):  # noqa: N818 - nothing is wrong yet: the transf
 
 
 class _AccountWanted(Exception):  # noqa: N818 - nothing is wrong: a person is asked
-    """A server wants an account that is not known yet."""
+    """A server requires an account that is not known yet."""
 
 
 class Client:
     """Sends requests, follows redirects, and gives the account to the servers that may have it and ask for it.
 
     The account is in no message, no ``repr``, no URL and no file. It is sent as HTTP Basic authorization, only to an
-    origin (scheme, host and port) of ``base_urls``. Without one, ``ask`` asks a person for it, if there is one. Proxies
-    are those of the environment (``https_proxy``, ``no_proxy``); certificates are checked against those of the system.
+    origin (scheme, host and port) of ``base_urls``. Without an account, ``ask`` asks the user for it. Proxies are those
+    of the environment (``https_proxy``, ``no_proxy``); certificates are checked against those of the system.
     """
 
     def __init__(self, base_urls: Iterable[str], account: Account | None, ask: Callable[[], Account] | None) -> None:
@@ -167,17 +167,17 @@ class Client:
         self._ask = ask
 
     def ask(self) -> None:
-        """Ask a person for the account."""
+        """Ask the user for the account."""
         assert self._ask is not None
         self._account = self._ask()
 
     async def get(self, session: aiohttp.ClientSession, url: str, headers: dict[str, str]) -> ClientResponse:
-        """Return the response for a URL, wherever it was moved to; its body is not read.
+        """Return the response for a URL after all redirects; its body is not read.
 
         Raises:
-            _UnavailableError: It can never be had from here: a certificate that is not trusted, redirects to nowhere.
+            _UnavailableError: The URL will never give it: the certificate is not trusted, or redirects lead nowhere.
             _Interruption: There was no answer this time.
-            _AccountWanted: A person has to be asked for the account.
+            _AccountWanted: The user has to be asked for the account.
         """
         for _ in range(_MAX_REDIRECTS + 1):
             response = await self._send(session, url, headers)
@@ -204,12 +204,12 @@ class Client:
         raise _UnavailableError(f"more than {_MAX_REDIRECTS} redirects")
 
     def _unlock(self, url: str, response: ClientResponse) -> bool:
-        """Make the account available to a server that asks for it; whether the request is worth repeating."""
+        """Allow a server that asks for the account to get it; return whether to repeat the request."""
         origin = origin_of(url)
         asks = "basic" in ", ".join(response.headers.getall("WWW-Authenticate", [])).lower()
         if origin not in self._trusted or origin in self._wanted or (response.status == 401 and not asks):
             return False
-        # A refusal that does not ask for an account is not a reason to ask a person for one.
+        # A refusal that does not ask for an account is no reason to ask the user for one.
         if self._account is None and (response.status == 403 or self._ask is None):
             return False
         self._wanted.add(origin)
@@ -237,7 +237,7 @@ class Client:
 
 
 def _reason(error: aiohttp.ClientError) -> str:
-    """Return why a connection failed. Never the text of a foreign exception, which may hold a URL or a header."""
+    """Return why a connection failed, without the text of foreign exceptions, which may hold a URL or a header."""
     if isinstance(error, aiohttp.ServerTimeoutError):
         return f"the server was silent for {format_seconds(TIMEOUT)}"
     if isinstance(error, aiohttp.ClientPayloadError):
@@ -252,12 +252,12 @@ def _reason(error: aiohttp.ClientError) -> str:
 def fetch(
     file: RemoteFile, target: Path, base_urls: Sequence[str], client: Client, watcher: Watcher
 ) -> tuple[int, int]:
-    """Fetch one file; what an earlier run left is continued. The directory of ``target`` must exist.
+    """Fetch one file, and resume what an earlier run left of it. The directory of ``target`` must exist.
 
-    Returned are the bytes that came over the network, and those that an earlier run had left.
+    Returns the number of bytes that came over the network, and of those that an earlier run had left.
 
     Raises:
-        DownloadError: It is below no base URL, or its bytes are wrong even after fetching it twice.
+        DownloadError: No base URL has it, or its bytes are wrong even after fetching it twice.
         DestinationError: Another process fetches it.
         OSError: It cannot be written; what was fetched stays.
     """
@@ -268,10 +268,10 @@ def fetch(
 
 
 class _Transfer:
-    """One file, which grows in ``NAME.part`` and is hashed as it is written. It is locked while a process works on it.
+    """A file that is written to ``NAME.part``, hashed on the way, and locked while a process works on it.
 
-    It gets its real name when it is whole, right, and on the disk; if the process ends before, the part stays to be
-    continued.
+    It gets its final name when it is complete, verified, and on the disk; if the process ends before, the part stays to
+    be resumed.
     """
 
     def __init__(self, file: RemoteFile, target: Path, client: Client, watcher: Watcher) -> None:
@@ -291,13 +291,13 @@ class _Transfer:
         self._furthest = self.size
 
     def close(self) -> None:
-        """Leave the part to be continued; an empty one is removed."""
+        """Close the part, which stays to be resumed; an empty part is removed."""
         if not self._file.closed and self.size == 0:
             self._path.unlink(missing_ok=True)
         self._file.close()
 
     def run(self, base_urls: Sequence[str]) -> None:
-        """Get all bytes, check them, and give the file its name; wrong bytes are fetched again once."""
+        """Fetch all bytes, check them, and give the file its final name; wrong bytes are fetched once more."""
         algorithm, _, digest = self._remote.checksum.partition(":")
         self._complete(base_urls)
         wrong: list[str] = []
@@ -334,7 +334,7 @@ class _Transfer:
         raise DownloadError("; ".join(reasons) + hint, path=str(self._target))
 
     def _get_from(self, url: str) -> None:
-        """Get all bytes that are missing from one URL, with as many requests as that takes."""
+        """Fetch all missing bytes from one URL, with as many requests as that takes."""
         tries, connected = 0, False
         while self.size != self._remote.size_bytes:
             before = self._furthest
@@ -355,7 +355,7 @@ class _Transfer:
                 return
 
     def _get_once(self, url: str) -> None:
-        """Make one request, for which a person may be asked for the account before it is made again."""
+        """Make one request; if the server requires an account, ask the user for it and repeat the request."""
         size = self._remote.size_bytes
         if size is not None and self.size > size:
             self._clear()
@@ -363,11 +363,11 @@ class _Transfer:
             try:
                 runner.run(self._request(url))
             except _AccountWanted:
-                self._client.ask()  # while no event loop runs, which would keep Ctrl-C from the person
+                self._client.ask()  # outside of an event loop, which would hold Ctrl-C back
                 runner.run(self._request(url))
 
     async def _request(self, url: str) -> None:
-        """Make one request. Returns when the file is whole, as far as the server says."""
+        """Make one request, and return when the file is complete as far as the server says."""
         size, headers = self._remote.size_bytes, {"Range": f"bytes={self.size}-"} if self.size else {}
         async with http_client.new_session() as session, await self._client.get(session, url, headers) as response:
             total = self._check_head(response)
@@ -442,7 +442,7 @@ class _Transfer:
 
     def _lock(self) -> None:
         try:
-            is_ours = lock_alone(self._file.fileno(), self._path)  # the other one may have finished, and renamed it
+            is_ours = lock_alone(self._file.fileno(), self._path)  # another process may have finished, and renamed it
         except (BlockingIOError, PermissionError):
             is_ours = False
         if not is_ours:
@@ -457,7 +457,7 @@ class _Transfer:
 
 
 def hash_of_content(file: RemoteFile, opened: IO[bytes], watcher: Watcher) -> tuple[hashlib._Hash, int]:
-    """Return the hash of what is there of a file, of the kind that the catalogue has, and how many bytes that is."""
+    """Return the hash of the present content of a file, with the algorithm of the catalogue, and its length."""
     hasher, done, total = _hash_of(file), 0, os.fstat(opened.fileno()).st_size
     while data := opened.read(_READ_BYTES):
         hasher.update(data)

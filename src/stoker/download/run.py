@@ -1,6 +1,6 @@
-"""A whole dataset: what is there is checked, the rest is fetched, and unpacked where builds read folders.
+"""Downloads a whole dataset: checks the files that exist, fetches the rest, and unpacks them where builds read folders.
 
-Of archives no name and no byte is trusted, and their folder appears whole or not at all.
+No name and no byte of an archive is trusted. Its folder appears complete or not at all.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ class FetchedFile:
     """The result for one file."""
 
     path: Path
-    outcome: Outcome  # whether it was there, and right, or was fetched, or only its rest was
+    outcome: Outcome  # whether it existed intact, was fetched, or was resumed from a part
     size_bytes: int
     fetched_bytes: int  # bytes that came over the network for it
-    checksum: str  # ``ALGORITHM:DIGEST``, which its bytes were seen to have
-    folder: Path | None  # what it was unpacked to; None if it is read as it is
-    moved_aside: tuple[Path, ...]  # where the damaged file or folder is now that was in the way of it or of its folder
+    checksum: str  # ``ALGORITHM:DIGEST``, which its bytes were verified to have
+    folder: Path | None  # folder it was unpacked to; None if builds read the file as it is
+    moved_aside: tuple[Path, ...]  # new paths of damaged files and folders that had its name or that of its folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +68,17 @@ def download(
     account: Account | None = None,
     ask: Callable[[], Account] | None = None,
 ) -> DownloadReport:
-    """Download a dataset; what an earlier run left is continued, also after an error of the disk or Ctrl-C.
+    """Download a dataset, and resume what an earlier run left, also after an error of the disk or Ctrl-C.
 
-    ``base_url`` is the URL, with a slash at its end, of a mirror with all files; by default those of the dataset are
-    asked. ``ask`` asks a person for the account, once, when a server wants one and ``account`` is None. The watcher is
-    told of the progress in the calling thread.
+    ``base_url`` is the URL, with a slash at its end, of a mirror with all files; by default the URLs of the dataset are
+    tried. ``ask`` asks the user for the account, once, when a server requires one and ``account`` is None. The watcher
+    is called in the calling thread.
 
     Raises:
-        DownloadError: A file cannot be had, its bytes are wrong, or it cannot be unpacked.
+        DownloadError: A file cannot be fetched, its bytes are wrong, or it cannot be unpacked.
         DestinationError: The directory is a file, or another process downloads to it.
-        ConfigError: ``ask`` could not ask a person.
-        OSError: The disk is full, or will be; or the like.
+        ConfigError: ``ask`` could not ask the user.
+        OSError: The disk is full or too small for the rest, or the system reports another error.
     """
     started = time.monotonic()
     check_directory(directory)
@@ -109,14 +109,14 @@ def download(
 
 
 def _mark_missing(local_files: Mapping[str, _LocalFile], done: Sequence[FetchedFile]) -> None:
-    """Once a file is there, let the others show as unfinished: readers refuse such a folder."""
+    """Once a file is complete, mark the missing ones with ``.part`` files: readers refuse such a folder."""
     for local_file in local_files.values() if done else ():
         if not local_file.path.exists():
             local_file.part.touch()
 
 
 class _LocalFile:
-    """What an earlier run left of a file. One with wrong bytes is moved aside."""
+    """A file as an earlier run left it. A file with wrong bytes is moved aside."""
 
     def __init__(self, path: Path, file: RemoteFile, watcher: Watcher) -> None:
         self.path = path
@@ -136,7 +136,7 @@ class _LocalFile:
         return 0 if self.is_right else max(0, (self._file.size_bytes or 0) - partial_bytes)
 
     def unpacked(self) -> Path | None:
-        """Return the folder of an archive, made if it is missing or not whole; None if there is to be none."""
+        """Return the folder of an archive, unpacked if missing or incomplete; None if it is not to be unpacked."""
         unpacking = self._file.unpacking
         if unpacking is None:
             return None
@@ -185,7 +185,7 @@ class _Member:
 
 
 def unpack(archive: Path, unpacking: Unpacking, watcher: Watcher) -> None:
-    """Make a folder of an archive, beside it. There must not be one of that name yet.
+    """Unpack an archive into its folder beside it, which must not exist yet.
 
     The archive is a zip file whose members are stored or deflated, or a tar file that is not compressed.
     """
@@ -205,7 +205,7 @@ def unpack(archive: Path, unpacking: Unpacking, watcher: Watcher) -> None:
 
 
 def is_unpacked(archive: Path, unpacking: Unpacking) -> bool:
-    """Whether the folder of an archive has all its files, by name and size. What else is in it does not matter."""
+    """Return whether the folder of an archive has all its files, by name and size; other files do not matter."""
     folder = archive.with_name(unpacking.folder)
     with _opened(archive, unpacking) as members:
         return all(_has(folder / member.name, member.size_bytes) for member in members)
@@ -240,11 +240,11 @@ def _zip_members(archive: zipfile.ZipFile) -> Iterator[_Member]:
         kind = stat.S_IFMT(info.external_attr >> 16)
         if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
             raise ValueError(f"{info.filename!r} is neither a file nor a folder")
-        if info.compress_type not in _COMPRESSIONS:  # whose decompressors have more errors than `_DAMAGE`
+        if info.compress_type not in _COMPRESSIONS:  # other decompressors raise more than `_DAMAGE`
             raise ValueError(f"{info.filename!r} is neither stored nor deflated: method {info.compress_type}")
         if info.header_offset < 0:
             raise ValueError(f"{info.filename!r} is said to begin {-info.header_offset} bytes before the archive")
-        if not info.filename.endswith("/"):  # not is_dir(), which fails of a name without a letter
+        if not info.filename.endswith("/"):  # not is_dir(), which fails on an empty name
             yield _Member(info.filename, info.file_size, partial(archive.open, info))
 
 
@@ -299,7 +299,7 @@ def _write(members: list[_Member], directory: Path, advanced: Callable[..., None
                 done += len(data)
                 file.write(data)
                 advanced(done=done, total=total)
-        if done != end:  # neither library gives more bytes of a file than were announced; zipfile may give less
+        if done != end:  # neither library reads more bytes of a file than announced; zipfile may read fewer
             raise ValueError(f"{member.name!r} has less than {member.size_bytes} bytes")
 
 

@@ -1,4 +1,4 @@
-"""The directory of a dataset: the names of its files, and its text files within bounds: labels and rejects."""
+"""The directory of a dataset: the names of its files, and its text files, labels and rejects, read up to a limit."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ MANIFEST_NAME = "manifest.json"
 LABELS_NAME = "labels.txt"
 REJECTS_NAME = "rejects.jsonl"
 JOURNAL_NAME = "build.journal"
-"""In an unfinished build on this machine."""
+"""The journal of an unfinished build on this machine."""
 BUILD_FOLDER = ".stoker-build"
-"""In an unfinished build in a store, which cannot append to a file, or in parts, which write at the same time."""
+"""The journal of a build in a store, which cannot append to a file, or in parts, which write at the same time."""
 SIZES_NAME = "sizes.txt"
-"""Of the preset ``tiny-imagenet``."""
+"""Written by the preset ``tiny-imagenet``."""
 
 _HOPS_FOLDER = "tfrecords_raw"
-"""What the Hops notebook calls its output, which lies below the images; its ``sizes.txt`` lies beside it."""
+"""Output folder of the Hops notebook, below the images. Its ``sizes.txt`` lies beside this folder, not in it."""
 _MAX_LISTED_BYTES = 2**30
 _MAX_REJECTS_BYTES = 2**30
-_NO_TEXT = (errno.EFBIG, errno.EINVAL, errno.EISDIR, errno.ELOOP)
+_NOT_A_TEXT_FILE = (errno.EFBIG, errno.EINVAL, errno.EISDIR, errno.ELOOP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class ListedFile:
         return cls(len(content), _native.crc32c(content))
 
     def check(self, content: bytes, path: Location) -> None:
-        """See that a file has the content that the manifest lists."""
+        """Check that a file has the content that the manifest lists."""
         actual = ListedFile.of(content)
         if actual != self:
             what = f"{actual.size_bytes} bytes with the CRC-32C {actual.crc32c:08x}"
@@ -59,35 +59,35 @@ class ListedFile:
 
 
 def sizes_path(directory: Location) -> Location:
-    """Return where ``sizes.txt`` of a dataset lies: in its directory, or beside it where Hops looks for it there."""
+    """Return the path of ``sizes.txt``: in the directory of the dataset, or beside one with the name that Hops uses."""
     absolute = directory.absolute()
     return (absolute.parent if absolute.name == _HOPS_FOLDER else directory) / SIZES_NAME
 
 
 def is_unfinished(directory: Location) -> bool:
-    """Return whether a build has begun in a directory and not ended.
+    """Return whether a directory holds an unfinished build.
 
-    One that was killed after it had written the manifest, and before it could clean up, counts too.
+    A build that was killed between writing the manifest and cleaning up counts too.
     """
     try:
         return (directory.is_local and (directory / JOURNAL_NAME).exists()) or (directory / BUILD_FOLDER).exists()
     except PermissionError as error:
         if directory.is_local:
-            error.filename = str(directory)  # the journal need not be there: the directory cannot be looked into
+            error.filename = str(directory)  # not the journal, which may not exist: the directory cannot be searched
         raise
 
 
 def has_journal_folder(directory: Location) -> bool:
-    """Return whether the journal of a dataset is a folder: in a store always, on a disk of a build in parts."""
+    """Return whether the journal of a dataset is a folder: in a store always, on a disk only for a build in parts."""
     return not directory.is_local or ((directory / BUILD_FOLDER).is_dir() and not (directory / JOURNAL_NAME).lexists())
 
 
 def read_text(path: Location, limit: int, kind: str, listed: ListedFile | None = None) -> bytes:
-    """Return the content of one of the text files of a dataset, which is a ``kind`` such as ``manifest``.
+    """Return the content of a text file of a dataset; errors call it a ``kind``, such as ``manifest``.
 
     Raises:
-        FileNotFoundError: There is none.
-        ManifestError: It is larger than ``limit``, or not as ``listed``, or no regular file, or leads nowhere.
+        FileNotFoundError: The file does not exist.
+        ManifestError: It is larger than ``limit``, differs from ``listed``, is not a regular file, or is a broken link.
     """
     try:
         content = path.read_at_most(limit)
@@ -96,7 +96,7 @@ def read_text(path: Location, limit: int, kind: str, listed: ListedFile | None =
             raise
         problem = "is a broken link"
     except OSError as error:
-        if error.errno not in _NO_TEXT:
+        if error.errno not in _NOT_A_TEXT_FILE:
             raise
         problem = str(error.strerror)
     else:
@@ -114,12 +114,12 @@ def write_listed(path: Location, content: bytes) -> ListedFile:
 
 
 def check_listed(directory: Location, name: str, listed: ListedFile) -> None:
-    """See that a file beside the shards is there, as the manifest lists it.
+    """Check that a file beside the shards exists with the content that the manifest lists.
 
     ``sizes.txt`` of a dataset called ``tfrecords_raw`` lies outside its directory, so it may be missing.
 
     Raises:
-        ManifestError: It is missing, or another.
+        ManifestError: It is missing, or has other content.
     """
     path = sizes_path(directory) if name == SIZES_NAME else directory / name
     try:
@@ -129,13 +129,13 @@ def check_listed(directory: Location, name: str, listed: ListedFile) -> None:
             raise ManifestError(f"{path} is missing; restore it, or build again", path=str(path)) from error
 
 
-# ``rejects.jsonl``: one JSON object a line for each source item that is not in the dataset.
+# ``rejects.jsonl``: a line with a JSON object for each source item that is not in the dataset.
 
 
 def write_rejects(directory: LocationLike, rejects: Iterable[Reject]) -> ListedFile:
     """Write the rejects of a dataset atomically, and return what the manifest says about the file.
 
-    The file is there, and empty, when there are none.
+    Without rejects the file is empty.
     """
     lines = [json.dumps({"key": r.key, "split": r.split, "reason": r.reason}) + "\n" for r in rejects]
     return write_listed(location(directory) / REJECTS_NAME, "".join(lines).encode())
@@ -145,7 +145,7 @@ def read_rejects(directory: LocationLike, listed: ListedFile | None = None) -> t
     """Return the rejects of a dataset in the order of the build; none when there is no file.
 
     Raises:
-        ManifestError: It is not as ``listed``; or a line is not what it should be, and the message names the line.
+        ManifestError: The file differs from ``listed``, or a line is not a reject; the message names the line.
     """
     path = location(directory) / REJECTS_NAME
     if not path.lexists():
@@ -178,7 +178,7 @@ _MAX_LABELS_BYTES = 2**28
 
 @dataclass(frozen=True, slots=True)
 class ClassLabel:
-    """One class."""
+    """A class, as ``labels.txt`` lists it."""
 
     name: str  # of the class folder; bytes that are not UTF-8 as surrogate escapes
     text: str  # the class in words; empty when unknown
@@ -195,7 +195,7 @@ def write_labels(
     """Write the labels of a dataset atomically, and return what the manifest says about the file.
 
     Names have no control characters; texts are empty where unknown. With the label base 1, line 0 is `BACKGROUND`.
-    Names that would pass for the numbered form are written in it all the same.
+    Names that look like the numbered form are written in that form as well.
     """
     lines = [BACKGROUND.encode()] * label_base
     lines += [name + b"\t" + text if text else name for name, text in zip(names, texts, strict=True)]
@@ -210,18 +210,18 @@ def read_labels(directory: LocationLike, listed: ListedFile | None = None) -> tu
 
     Raises:
         FileNotFoundError: There is no ``labels.txt``.
-        ManifestError: It is not as ``listed``, too large to be a list of classes, or no regular file.
+        ManifestError: It differs from ``listed``, is too large to be a list of classes, or is not a regular file.
     """
     return _read_list(location(directory) / LABELS_NAME, "restore it, or build again", listed)
 
 
 def read_class_names(folder: Location, label_key: str) -> tuple[ClassLabel, ...]:
-    """Return the classes that a list beside shards of other origin names, by their label; empty without a list.
+    """Return the classes that a list beside shards of other origin names, by label; empty without a list.
 
-    Looked for are ``KEY.labels.txt``, where TFDS keeps the names of the label called ``KEY``, and ``labels.txt``.
+    The list is ``KEY.labels.txt``, in which TFDS names the classes of the label ``KEY``, or else ``labels.txt``.
 
     Raises:
-        ManifestError: It is too large to be a list of classes, no regular file, or names one twice.
+        ManifestError: It is too large to be a list of classes, is not a regular file, or names a class twice.
     """
     keys = [label_key] if label_key and "/" not in label_key else []
     for name in [*(f"{key}.labels.txt" for key in keys), LABELS_NAME]:

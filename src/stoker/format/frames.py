@@ -1,6 +1,6 @@
-"""Shards of TFRecords: told from other files by their first bytes, inflated, and written.
+"""TFRecord shards: recognised by their first bytes, decompressed, and written.
 
-Of a shard that is written nothing appears under its final name before all of it is on the disk.
+A shard appears under its final name only when all of it is on the disk.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _MAX_PAYLOAD_BYTES = 2**31 - 1
 _MASK_DELTA = 0xA282EAD8
 _READ_BYTES = 2**20
 _COMPRESSED_HEAD_BYTES = 2**17  # the header of GZIP may hold a file name of any length
-_ANY_HEADER = 47  # zlib's number for a header of GZIP or of ZLIB
+_ANY_HEADER = 47  # wbits of zlib for reading: the header of GZIP or that of ZLIB
 
 
 def payload_length(header: bytes) -> int | None:
     """Return the payload length in the first 12 bytes of a frame; None if they are fewer or their checksum is wrong.
 
-    Nothing else that a file may begin with passes for one, but for one in 2**32.
+    Other bytes pass for the start of a frame with a probability of 1 in 2**32.
     """
     length, checksum = header[:_LENGTH_BYTES], header[_LENGTH_BYTES:]
     crc = _native.crc32c(length)
@@ -63,7 +63,7 @@ def compression_of(path: LocationLike) -> Compression:
 
 
 def compression_of_head(head: bytes) -> Compression:
-    """Return how a shard is compressed that begins with these 12 bytes, or is shorter."""
+    """Return how a shard is compressed, by its first 12 bytes, or by all of them if it is shorter."""
     if payload_length(head) is not None:
         return "none"
     if head[:3] == b"\x1f\x8b\x08":
@@ -74,9 +74,9 @@ def compression_of_head(head: bytes) -> Compression:
 
 
 def holds_records(path: LocationLike) -> bool:
-    """Return whether a file, whatever it is called, begins as a shard does, compressed or not.
+    """Return whether a file begins as a shard does, compressed or not, whatever its name.
 
-    Twelve bytes are read, and more only of what begins as GZIP or ZLIB does.
+    Reads 12 bytes, and more only if these look like GZIP or ZLIB.
     """
     shard = location(path)
     head = shard.read_range(0, HEADER_BYTES, known_size=HEADER_BYTES)
@@ -92,7 +92,7 @@ def holds_records(path: LocationLike) -> bool:
 
 
 class InflatedShard(AbstractContextManager["InflatedShard"]):
-    """The uncompressed bytes of a shard in a file without a name. It is closed when the last reference dies."""
+    """The decompressed bytes of a shard in a file without a name, which is closed when the last reference dies."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -100,11 +100,11 @@ class InflatedShard(AbstractContextManager["InflatedShard"]):
 
     @property
     def path(self) -> Path:
-        """A path that opens this very file, as long as this object lives."""
+        """A path that opens this file, as long as this object lives."""
         return Path(f"/proc/self/fd/{self._descriptor}")
 
     def close(self) -> None:
-        """Give the bytes back. Idempotent."""
+        """Delete the decompressed bytes. Idempotent."""
         self._close()
 
     def __exit__(self, *exception: object) -> None:
@@ -112,13 +112,13 @@ class InflatedShard(AbstractContextManager["InflatedShard"]):
 
 
 def inflate(shard: LocationLike) -> InflatedShard:
-    """Return the uncompressed bytes of a shard.
+    """Return the decompressed bytes of a shard.
 
-    Nothing in a GZIP or ZLIB stream can be reached without inflating all that precedes it. A shard that is to be read
-    in any order is therefore inflated once, into a file without a name: it vanishes with the last process that has it
-    open, also after ``kill -9``. It lies in the directory for temporary files, which the environment variable
-    ``TMPDIR`` names. Several streams end to end are one shard, as GZIP defines it. What follows a header that is not
-    that of a record cannot be read, and is not inflated.
+    A GZIP or ZLIB stream can only be read from its start. A shard that is to be read in any order is therefore
+    decompressed once, into a file without a name. The system deletes it with the last process that has it open, also
+    after ``kill -9``. It lies in the directory for temporary files, which the environment variable ``TMPDIR`` names.
+    Several streams end to end are one shard, as GZIP defines it. Decompression stops at a damaged header of a record,
+    because nothing behind it can be read.
 
     Raises:
         OSError: The shard cannot be read; or there is no space for the temporary file, see
@@ -131,20 +131,20 @@ def inflate(shard: LocationLike) -> InflatedShard:
         frames = _Frames()
         for part in _inflated(path):
             append_to_scratch(file, part, why)
-            if not frames.go_on(part):
+            if not frames.feed(part):
                 break
         return InflatedShard(os.dup(file.fileno()))
 
 
 class _Frames:
-    """Where the frames begin in bytes that come in parts."""
+    """Follows the frames of a shard through bytes that arrive in parts."""
 
     def __init__(self) -> None:
         self._header = b""
         self._left = 0  # bytes of the frame that has begun
 
-    def go_on(self, part: bytes) -> bool:
-        """Look at the headers in the next part, and return whether each is that of a record."""
+    def feed(self, part: bytes) -> bool:
+        """Check the headers in the next part, and return whether each is that of a record."""
         at = 0
         while len(part) - at > self._left:
             at += self._left
@@ -162,7 +162,7 @@ class _Frames:
 
 
 def _inflated(path: Location) -> Iterator[bytes]:
-    """Yield the uncompressed bytes, at most `_READ_BYTES` at a time, however well they were compressed."""
+    """Yield the decompressed bytes, at most `_READ_BYTES` at a time, however well they were compressed."""
     stream = zlib.decompressobj(_ANY_HEADER)
     begun = False
     with path.reader() as file:
@@ -186,13 +186,13 @@ def _damaged(path: Location, problem: str) -> TruncatedShardError:
 
 
 _LEVEL = 6
-_WINDOW_BITS = {"gzip": 31, "zlib": 15}  # zlib's own way of saying which header it writes; GZIP's then holds no time
+_WINDOW_BITS = {"gzip": 31, "zlib": 15}  # wbits of zlib: which header it writes, GZIP's without a time
 _MAX_BUFFERS = 512  # of one writev; POSIX promises 16, Linux and macOS allow 1024
 
 
 @dataclass(frozen=True, slots=True)
 class FramedRecords:
-    """Records as a shard holds them."""
+    """Records with their frames, as a shard holds them."""
 
     data: bytes | memoryview  # their frames end to end
     sizes: Sequence[int]  # bytes of each frame
@@ -218,9 +218,9 @@ class ShardWriter(AbstractContextManager["ShardWriter"]):
     writes the index in full, and only then gives the shard its name, so a shard under its final name is complete and
     has its index. Leaving the ``with`` block without `commit` removes what was written. For one thread at a time.
 
-    A compressed shard is one GZIP or ZLIB stream, as TensorFlow's readers expect it; it has no index, because nothing
-    in it can be reached without inflating what precedes it. ``stop`` ends the waits for a store that does not answer,
-    with `stoker.errors.ClosedError`.
+    A compressed shard is one GZIP or ZLIB stream, as TensorFlow's readers expect it. It has no index, because such a
+    stream can only be read from its start. Setting ``stop`` ends waits for a store that does not answer, with
+    `stoker.errors.ClosedError`.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-r"""The text index of a shard: ``offset size\n`` for each record, as DALI and other readers know it.
+r"""The text index of a shard: ``offset size\n`` for each record, as DALI and other readers use it.
 
 Offset and size, in decimal, are those of the whole frame in bytes (payload and 16 bytes around it). Records follow
 each other without gaps from byte 0 to the end of the shard, so an index can be checked against its shard's length.
@@ -41,7 +41,7 @@ _MIN_LINE_BYTES = 4
 _FAULT_EXCERPT = 40
 
 INDEXES_FOLDER = "indexes"
-"""In the user's cache: indexes of shards that cannot have theirs beside them, such as those of a read-only mount."""
+"""Folder of the user's cache for indexes that cannot lie beside their shards, such as those of a read-only mount."""
 _DIGITS = 32
 
 
@@ -74,9 +74,9 @@ def new_index_name(name: str) -> str:
 
 
 def read_index(shard: LocationLike, shard_bytes: int) -> NDArray[np.uint64]:
-    """Read and check the index of a shard of a length, which bounds what is read and is what it must add up to.
+    """Read the index of a shard of ``shard_bytes``, and check that its records add up to this length.
 
-    It is uint64 (N, 2) of (offset, size) of each whole frame, in bytes.
+    Returns (offset, size) of each whole frame in bytes, uint64 (N, 2). The length also bounds how much is read.
 
     Raises:
         FileNotFoundError: There is no index.
@@ -86,7 +86,7 @@ def read_index(shard: LocationLike, shard_bytes: int) -> NDArray[np.uint64]:
 
 
 def read_index_file(path: LocationLike, shard_bytes: int) -> NDArray[np.uint64]:
-    """Read and check an index that lies anywhere; see `read_index`."""
+    """Read and check the index at a path of its own; see `read_index`."""
     path = location(path)
     limit = (shard_bytes // FRAME_BYTES + 1) * _MAX_LINE_BYTES
     size = path.size()
@@ -108,7 +108,7 @@ def _content(path: Location, limit: int) -> bytes:
 
 
 def write_index(shard: LocationLike, rows: NDArray[np.uint64]) -> Location:
-    """Write the index of a shard, rows as `stoker._native.scan_shard` gives them, atomically and return its path."""
+    """Write the index of a shard atomically, with the rows of `stoker._native.scan_shard`, and return its path."""
     path = index_path(shard)
     path.parent.make_directory()
     path.write_atomically(format_index(rows[:, 1]))
@@ -144,7 +144,7 @@ def check_index(rows: NDArray[np.uint64], shard_bytes: int, path: str | Location
     """Check that rows (offset, size) cover a shard from its first byte to its last without gap or overlap.
 
     Raises:
-        IndexMismatchError: They do not; names the first record that is wrong.
+        IndexMismatchError: They do not; the error names the first wrong record.
     """
     offsets, sizes = rows[:, 0], rows[:, 1]
     # Bounding every number by the length first keeps the sums below from wrapping.
@@ -175,13 +175,13 @@ def _mismatch(
 
 @dataclass(frozen=True, slots=True)
 class CachedIndex:
-    """The file of one shard's index in the user's cache.
+    """The index of one shard in the user's cache.
 
-    The text is that of an index beside a shard. The name stands for the absolute path, the length and the time of the
-    last change of the shard, so that a shard that has changed is scanned again. It is checked against the length of the
-    shard as any index is; a damaged one counts as none.
+    Its text is that of an index beside a shard. Its name is a hash of the shard's absolute path, length and time of the
+    last change, so that a shard that has changed is scanned again. Like any index it is checked against the length of
+    the shard; a damaged index counts as missing.
 
-    Make it before the shard is scanned, so that a change during the scan is noticed.
+    Make this object before the shard is scanned, so that a change during the scan is noticed.
     """
 
     path: Path | None  # the file; None where the user has no cache
@@ -189,15 +189,15 @@ class CachedIndex:
 
     @classmethod
     def of(cls, shard: Path) -> CachedIndex:
-        """Return the file for a shard as it now is."""
+        """Return the cached index for a shard in its present state."""
         status = shard.stat()
         return cls._named(os.fsencode(shard.absolute()), status.st_size, b"%d" % status.st_mtime_ns)
 
     @classmethod
     def of_remote(cls, url: str, size_bytes: int, stamp: str) -> CachedIndex:
-        """Return the file for a shard in a store.
+        """Return the cached index for a shard in a store.
 
-        ``stamp`` stands for its content: a checksum from a manifest, or what the store knows it by.
+        ``stamp`` identifies its content: a checksum from a manifest, or the identifier that the store has for it.
         """
         return cls._named(url.encode("utf-8", "surrogateescape"), size_bytes, stamp.encode())
 
@@ -211,7 +211,7 @@ class CachedIndex:
         return cls(directory / INDEXES_FOLDER / name, size_bytes)
 
     def may_list(self, records: int) -> bool:
-        """Return whether there is a cached index whose length allows for so many records."""
+        """Return whether there is a cached index whose length fits this number of records."""
         try:
             size = self.path.stat().st_size if self.path is not None else -1
         except OSError:
@@ -219,7 +219,7 @@ class CachedIndex:
         return size >= 0 and size // _MIN_LINE_BYTES >= records and size // _MAX_LINE_BYTES <= records
 
     def read(self) -> NDArray[np.uint64] | None:
-        """Return uint64 (N, 2) of (offset, size) of each whole frame, in bytes; None if there is no whole index."""
+        """Return uint64 (N, 2) of (offset, size) of each whole frame, in bytes; None without an intact index."""
         if self.path is None:
             return None
         try:
@@ -228,7 +228,7 @@ class CachedIndex:
             return None
 
     def write(self, rows: NDArray[np.uint64]) -> None:
-        """Keep an index, if the system allows it; otherwise the shard is scanned again next time."""
+        """Store an index, if the system allows it; otherwise the shard is scanned again next time."""
         if self.path is None:
             return
         with contextlib.suppress(OSError):
@@ -237,7 +237,7 @@ class CachedIndex:
 
 
 def cached_indexes(directory: Path) -> Iterator[Path]:
-    """Yield the indexes that are kept in a cache directory, unfinished ones included; nothing else is ever named."""
+    """Yield the index files of a cache directory, including unfinished ones, and no other files."""
     folder = directory / INDEXES_FOLDER
     if not folder.is_dir():
         return

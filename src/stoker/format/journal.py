@@ -1,13 +1,13 @@
-"""The journal of an unfinished build: its settings, and which shards are complete, so that a next run can resume it.
+"""The journal of an unfinished build: its settings, and which shards are complete, so that another run can resume it.
 
-Of one build on a disk it is the file ``build.journal``, which is also the lock of the build. Its first line is a JSON
-object with the settings, every other line one for a shard that is there under its final name. Each line ends in a
-checksum of it and of the settings; what follows the last good line is thrown away.
+On a disk it is the file ``build.journal``, which is also the lock of the build. Its first line is a JSON object with
+the settings; every other line describes a shard that has its final name. Each line ends in a checksum of itself and of
+the settings; everything after the last intact line is discarded.
 
-A store can neither append to an object nor lock it, and the parts of a build write at the same time. For both the
-journal is a folder, removed after the manifest is written::
+A store can neither append to an object nor lock it, and the parts of a build write at the same time. In both cases the
+journal is a folder, which is removed after the manifest is written::
 
-    .stoker-build/settings.json           the first line; created only if it is not there, so one build decides it
+    .stoker-build/settings.json           the first line; created only if it is missing, so that one build decides it
     .stoker-build/shards/NAME.json        for each finished shard, its line
 
 Two builds with the same settings write the same bytes and may run at once; one with other settings is refused.
@@ -45,16 +45,16 @@ if TYPE_CHECKING:
 
 JOURNAL_FORMAT = "stoker-journal"
 JOURNAL_VERSION = 3
-"""Raised whenever the same settings would give other bytes, so that no dataset is half old and half new."""
+"""Raised whenever the same settings would give other bytes, so that no resumed build mixes both."""
 
 _READ_BYTES = 2**20
-_MAX_LINE_BYTES = 2**28  # what is longer is not a line of a journal, and does not have to fit into memory
+_MAX_LINE_BYTES = 2**28  # longer lines are not those of a journal, and are not read into memory
 _READ_AT_ONCE = 32
 _SETTINGS_NAME = "settings.json"
 _SHARDS_NAME = "shards"
 _SUFFIX = ".json"
 _CHECKSUM = re.compile(rb', "checksum": "([0-9a-f]{8})"}\n\Z')
-# What a line raises that is damaged, or of another program.
+# What is raised while a line is parsed that is damaged, or was written by another program.
 _DAMAGED = (AttributeError, KeyError, TypeError, ValueError)
 
 
@@ -69,11 +69,11 @@ class ItemReject:
 
 @dataclass(frozen=True, slots=True)
 class ShardResult:
-    """A shard that is complete in the destination, and what did not get into it.
+    """A shard that is complete in the destination, with the items that were rejected.
 
-    ``labels`` counts records by their class index, as far as no listing could tell that; ``digest`` stands for the
-    values that the shard was made of, where they were read but once; ``boxes`` counts boxes that have classes of their
-    own by these, from 0.
+    ``labels`` counts records by class index, if their classes were known only when they were read. ``digest`` is a hash
+    of the values that the shard was made of, if nothing else tells whether they have changed. ``boxes`` counts boxes
+    with classes of their own by these classes, from 0.
     """
 
     file: Shard
@@ -90,8 +90,8 @@ class ShardResult:
 class Journal(AbstractContextManager["Journal"], ABC):
     """The journal of one destination; for one thread at a time."""
 
-    has_lock: ClassVar[bool]  # whether no other build can write to the destination as long as the journal is open
-    settings: dict[str, Any] | None = None  # of the build that was begun here; None if none was
+    has_lock: ClassVar[bool]  # whether an open journal keeps other builds from writing to the destination
+    settings: dict[str, Any] | None = None  # of the build that has begun here; None if none has
     results: list[ShardResult]  # the shards that are complete
 
     def __exit__(self, *exception: object) -> None:
@@ -104,11 +104,11 @@ class Journal(AbstractContextManager["Journal"], ABC):
     def begin(self, settings: dict[str, Any]) -> None:
         """Start the journal of a new build.
 
-        Afterwards ``settings`` may be others than these, if another build has begun at the same time.
+        Afterwards `Journal.settings` may differ from these, if another build has begun at the same time.
         """
 
     def append(self, result: ShardResult) -> None:
-        """Note that a shard is complete; that lasts when this returns."""
+        """Record that a shard is complete; the record is durable when this returns."""
         assert self.settings is not None, "no build has begun"
         self._write(result.file.name, format_result(result, self.settings))
         self.results.append(result)
@@ -123,14 +123,14 @@ class Journal(AbstractContextManager["Journal"], ABC):
 
 
 def open_journal(destination: Location, *, in_parts: bool = False) -> Journal:
-    """Open the journal of a destination, and make the directory if it is one of this machine.
+    """Open the journal of a destination; a missing directory on this machine is made.
 
-    With ``in_parts`` other processes build parts of it at the same time. A build that was begun in parts is resumed
-    with their journal in any case.
+    With ``in_parts`` other processes build parts of it at the same time. A build that has begun in parts is resumed
+    with the journal of parts in any case.
 
     Raises:
-        DestinationError: Another build holds its lock, it is not a journal, or it is that of a build that was not
-            begun in parts.
+        DestinationError: Another build holds the lock, the file is not a journal, or ``in_parts`` is set for a build
+            that has not begun in parts.
     """
     if destination.is_local and (destination / JOURNAL_NAME).lexists() and in_parts:
         message = f"{destination} holds an unfinished build that was begun without {option('part')}"
@@ -143,7 +143,7 @@ def open_journal(destination: Location, *, in_parts: bool = False) -> Journal:
 
 
 def read_journal(destination: Location) -> tuple[Mapping[str, Any], Sequence[ShardResult]]:
-    """Return the settings of an unfinished build, and its complete shards; damaged entries are not counted."""
+    """Return the settings of an unfinished build, and its complete shards; damaged entries are skipped."""
     if has_journal_folder(destination):
         try:
             journal = JournalFolder(destination)
@@ -172,7 +172,7 @@ def read_journal_head(destination: Location) -> bytes:
 class JournalFile(Journal):
     """The journal of one destination, locked as long as this object is open; see `Journal`.
 
-    The lock is the operating system's, on the open file: it ends with the process, also with ``kill -9``.
+    The operating system holds the lock on the open file: it ends with the process, also after ``kill -9``.
     """
 
     has_lock = True
@@ -199,10 +199,10 @@ class JournalFile(Journal):
         self.settings = settings
 
     def close(self) -> None:
-        """Give the lock back. Idempotent."""
+        """Release the lock. Idempotent."""
         if self._file >= 0:
             file, self._file = self._file, -1
-            with contextlib.suppress(OSError):  # every line was brought to the disk, or that was an error
+            with contextlib.suppress(OSError):  # every line is on the disk, or its write was an error
                 if self._process == process_number():
                     fcntl.flock(file, fcntl.LOCK_UN)  # a process that was forked meanwhile keeps the file open
             with contextlib.suppress(OSError):
@@ -233,7 +233,7 @@ class JournalFile(Journal):
             except BaseException:
                 os.close(file)
                 raise
-            os.close(file)  # of another build, which has finished and deleted it
+            os.close(file)  # the journal of another build, which has finished and deleted it
 
     def _refuse_other_files(self, file: int) -> None:
         if not stat.S_ISREG(os.fstat(file).st_mode):
@@ -276,13 +276,13 @@ class JournalFolder(Journal):
         self.results = self._read_results() if self.settings is not None else []
 
     def begin(self, settings: dict[str, Any]) -> None:
-        """Put the settings there, unless another build has just put its own, which then hold."""
+        """Write the settings, unless another build has just written its own, which then apply."""
         (self._folder / _SHARDS_NAME).make_directory()
         created = self._begun.create(format_settings(settings))
         self.settings = settings if created else self._read_settings()
 
     def remove(self) -> None:
-        """Delete everything of it."""
+        """Delete the folder."""
         self._folder.remove_folder()
 
     def _write(self, shard: str, line: bytes) -> None:
@@ -305,7 +305,7 @@ class JournalFolder(Journal):
             return [result for result in pool.map(self._read_result, names) if result is not None]
 
     def _read_result(self, name: str) -> ShardResult | None:
-        """Return the shard of an entry, or None if the entry is damaged, of other settings, or gone by now."""
+        """Return the shard of an entry, or None if the entry is damaged, of other settings, or removed by now."""
         try:
             line = (self._folder / _SHARDS_NAME / name).read_bytes()
         except FileNotFoundError:
@@ -395,7 +395,7 @@ def _label(text: str) -> int:
 
 
 def _read_line(file: IO[bytes]) -> bytes:
-    """Return the next line; without its end where none follows, or a zero byte does, as in what was never written."""
+    """Return the next line, or its start if the file ends first or a zero byte follows, as in blocks never written."""
     parts: list[bytes] = []
     while part := file.readline(_READ_BYTES):
         parts.append(part)
@@ -405,7 +405,7 @@ def _read_line(file: IO[bytes]) -> bytes:
 
 
 def read_results(file: IO[bytes], settings: Mapping[str, Any]) -> Iterator[tuple[ShardResult, int]]:
-    """Yield the shards of the lines that follow, each with the length of its line, up to one that is damaged or cut."""
+    """Yield the shards of the further lines, each with the length of its line, up to a line that is damaged or cut."""
     while (result := parse_result(line := _read_line(file), settings)) is not None:
         yield result, len(line)
 
@@ -413,7 +413,7 @@ def read_results(file: IO[bytes], settings: Mapping[str, Any]) -> Iterator[tuple
 def with_checksum(text: bytes, settings: Mapping[str, Any] | None = None) -> bytes:
     """Return a JSON object as a line whose last field is the CRC-32C of what precedes it.
 
-    That is the line up to there, and for a shard the line of ``settings`` before it.
+    This covers the line up to that field; for a shard also the first line of the journal, with ``settings``.
     """
     text = text.removesuffix(b"}")
     return text + b', "checksum": "%08x"}\n' % _native.crc32c(text, _start(settings))

@@ -1,4 +1,4 @@
-"""The layouts of records: which features each preset writes, and telling the layout of a record from what it holds."""
+"""The layouts of records: the features that each preset writes, and recognising the layout of a record."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _SYNSET = re.compile(rb"n[0-9]{8}")
 _LABEL_KEY = "image/class/label"
 _OBJECT_LABEL_KEY = _OBJECT_PREFIX + "class/label"
 _TFDS_BOXES = "objects/bbox"
-_WITHOUT_A_CLASS = {
+_CLASSLESS_KEYS = {
     *(f"image/{key}" for key in ("channels", "colorspace", "encoded", "filename", "format", "height", "width")),
     *("image/key/sha256", "image/order", "image/source_id"),
     *(BOX_PREFIX + side for side in BOX_SIDES),
 }
-"""Keys of records that have none: what else they hold may be a class, which must not be lost."""
+"""Keys that hold no class. A record with any other key may hold a class there, which must not be lost."""
 _SHOWN_KEYS = 20
 _NAME_KEYS = ("file_name", "filename", "image/filename", "image/file_name", "path", "name")
 
@@ -52,7 +52,7 @@ class StoredSample:
 
 
 def format_name(stored: str) -> bytes:
-    """Return what ``image/format`` says of an image: ``tensor`` for ``raw``, otherwise the format in capitals."""
+    """Return the value of ``image/format`` for an image: ``tensor`` for ``raw``, otherwise the format in capitals."""
     return b"tensor" if stored == "raw" else stored.upper().encode()
 
 
@@ -73,7 +73,7 @@ def _box_labels(sample: StoredSample, base: int) -> list[int]:
 _BYTES, _INT64, _INT64S = FeatureSpec("bytes", 1), FeatureSpec("int64", 1), FeatureSpec("int64", None)
 _FLOATS = FeatureSpec("float", None)
 
-# What a record may hold under a key: its kind and length, and its values, given a sample and the label base.
+# A feature: its kind and length, and a function that returns its values for a sample and the label base.
 _Value = tuple[FeatureSpec, "Callable[[StoredSample, int], list[Any]]"]
 _VALUES: dict[str, _Value] = {
     "channels": (_INT64, lambda *_: [3]),
@@ -106,7 +106,7 @@ def _layout(preset: str, values: Mapping[str, _Value], image_key: str, label_key
 
 
 def _image_class_layout(preset: str, values: Mapping[str, _Value], box_prefix: str | None = None) -> SchemaInfo:
-    """Return a layout that shares the ``image/...`` keys of Google's."""
+    """Return a layout that has the ``image/...`` keys of Google's layout."""
     more: dict[str, Any] = {"filename_key": "image/filename", "box_prefix": box_prefix}
     if "image/order" in values:
         more |= {"image_encoding": "raw"} | {f"{key}_key": f"image/{key}" for key in ("height", "width", "order")}
@@ -118,15 +118,15 @@ class Schema:
     """A preset: turns samples into features, and says what it writes. Immutable; safe in any thread."""
 
     label_base: int = 0  # number of the first class: 0 or 1
-    stores: ClassVar[ImageEncoding] = "file"  # what the images in its records must be
-    values: ClassVar[Mapping[str, _Value]]  # what its records hold under which key
-    layout: ClassVar[SchemaInfo]  # as `info` has it where labels start at 0 and there are no extra fields
+    stores: ClassVar[ImageEncoding] = "file"  # how images must be stored in its records
+    values: ClassVar[Mapping[str, _Value]]  # the features of its records, by key
+    layout: ClassVar[SchemaInfo]  # what `info` returns for label base 0 and no extra fields
 
     def __post_init__(self) -> None:
         check_range(option("label_base"), self.label_base, 0, 1)
 
-    def info(self, classes: int) -> SchemaInfo:  # noqa: ARG002 - no key of most depends on it
-        """Return what a reader needs to know, for a dataset of so many classes."""
+    def info(self, classes: int) -> SchemaInfo:  # noqa: ARG002 - most layouts do not depend on it
+        """Return the layout, which readers need, for a dataset with this number of classes."""
         return replace(self.layout, label_base=self.label_base)
 
     def to_features(self, sample: StoredSample) -> Features:
@@ -150,7 +150,7 @@ class ImagenetSchema(Schema):
     """Preset ``imagenet``: the 15 keys of Google's script, read by most TensorFlow training code.
 
     Height and width are those of the stored image. ``image/channels`` is 3 and ``image/colorspace`` is RGB for every
-    record: they say what a reader gets that asks its decoder for RGB, also from a grey image or one with alpha. A box
+    record: this is what a reader gets when it asks its decoder for RGB, even if the image is grey or has alpha. A box
     carries the label of its image, unless it has one of its own. ``image/class/text`` is empty when the class has no
     known text. Extra fields stand beside the 15 keys.
 
@@ -159,7 +159,7 @@ class ImagenetSchema(Schema):
         fields: The extra fields, by name.
 
     Raises:
-        ConfigError: Two fields have the same key, or one that of the image.
+        ConfigError: Two fields have the same key, or a field has a key of the image.
     """
 
     values: ClassVar[Mapping[str, _Value]] = _SHARED_VALUES | {
@@ -174,7 +174,7 @@ class ImagenetSchema(Schema):
         check_extra(self.fields)
 
     def info(self, classes: int) -> SchemaInfo:
-        """Return the 15 keys and those of the fields."""
+        """Return the layout, with the 15 keys and those of the fields."""
         features = dict(self.layout.features)
         for name, kind in self.fields.items():
             features |= kind.features(name)
@@ -199,7 +199,7 @@ class NvidiaSchema(Schema):
 
 @dataclass(frozen=True, slots=True)
 class DogsSchema(Schema):
-    """Preset ``dogs-onehot``: ``image`` is a JPEG, ``label`` a list of int64, one for each class, of zeros and a 1."""
+    """Preset ``dogs-onehot``: ``image`` is a JPEG, ``label`` is one-hot: a 0 or 1 for each class, int64."""
 
     values: ClassVar[Mapping[str, _Value]] = {"image": _VALUES["encoded"], "label": _VALUES["one-hot"]}
     layout: ClassVar[SchemaInfo] = _layout("dogs-onehot", values, "image", "label", label_encoding="one-hot")
@@ -211,7 +211,7 @@ class DogsSchema(Schema):
             )
 
     def info(self, classes: int) -> SchemaInfo:
-        """Return the two keys."""
+        """Return the layout, with the two keys."""
         return replace(self.layout, features={**self.layout.features, "label": FeatureSpec("int64", classes)})
 
 
@@ -220,7 +220,7 @@ class TfdsSchema(Schema):
     """Preset ``tfds``: ``image``, ``label`` and ``file_name``, as TensorFlow Datasets names them.
 
     Attributes:
-        label_base: Number of the first class: 0, which is what a ``ClassLabel`` means, or 1.
+        label_base: Number of the first class: 0, as in the ``ClassLabel`` of TFDS, or 1.
     """
 
     values: ClassVar[Mapping[str, _Value]] = {
@@ -272,13 +272,13 @@ class TinySchema(Schema):
 
 @dataclass(frozen=True, slots=True)
 class RecordKeys:
-    """What a person says about records that Stoker did not write; None is found out from the first record.
+    """Keys of records that Stoker did not write; a key that is None is found from the first record.
 
     Attributes:
-        image: Key of the encoded image. Images whose ``label`` is not named too have no class.
+        image: Key of the encoded image. If it is given without ``label``, images have no class.
         label: Key of the class: one int64, or a one-hot list of int64 or bytes.
-        label_base: Number of the first class. Without it classes count from 0. Labels are read as they are stored in
-            either case; with 1, a stored 0 is not a class, and `stoker verify` and `stoker repack` say so.
+        label_base: Number of the first class, 0 or 1. Default: 0. Labels are read as they are stored in either case;
+            with 1, a stored 0 is not a class, and `stoker verify` and `stoker repack` report it.
 
     Raises:
         ConfigError: ``label_base`` is neither 0 nor 1.
@@ -294,17 +294,17 @@ class RecordKeys:
 
 
 def recognise(features: Features) -> SchemaInfo | None:
-    """Return the layout of a record, or None if it is none of those that are known.
+    """Return the layout of a record, or None if it is unknown.
 
-    Known are the layouts of all presets, ``image/...`` records with more or fewer keys than Google's, the
+    The known layouts are those of all presets, ``image/...`` records with more or fewer keys than Google's, the
     ``label_one_hot`` and ``image_raw`` pairs of the Hops notebook's second step, and pairs of an encoded image and a
-    label under TFDS's keys. Records under ``image/...`` without ``image/class/label`` are images without a class, if
-    they hold nothing that could be one beside their boxes, as those of TensorFlow's object detection. Keys do not tell
+    label under the keys of TFDS. ``image/...`` records without ``image/class/label`` are images without a class, if no
+    key beside those of boxes could hold a class, as in the records of TensorFlow's object detection. Keys do not tell
     whether classes count from 0 or from 1: the label base is 0, and labels are taken as they are stored.
     """
     if "image/encoded" in features:
         others = {key for key in features if BOX_PREFIX + "xmin" not in features or not key.startswith(_OBJECT_PREFIX)}
-        return _image_class(features) if _LABEL_KEY in features or others <= _WITHOUT_A_CLASS else None
+        return _image_class(features) if _LABEL_KEY in features or others <= _CLASSLESS_KEYS else None
     if "image_raw" in features and features.keys() & {"label", "label_one_hot"}:
         return _tiny(features)
     if {"image", "label"} <= features.keys() and features["image"][0] == "bytes" and len(features["image"][1]) == 1:
@@ -313,11 +313,11 @@ def recognise(features: Features) -> SchemaInfo | None:
 
 
 def find_layout(features: Features, keys: RecordKeys | None, where: str) -> SchemaInfo:
-    """Return the layout of a record that Stoker did not write; ``keys`` are what a person says about it.
+    """Return the layout of a record that Stoker did not write; ``keys`` are those that the user names.
 
     Raises:
-        ConfigError: The layout is unknown, or a key is not as the person says; names what the record holds, and what
-            to give.
+        ConfigError: The layout is unknown, or a key does not hold what the user says; the message names what the
+            record holds, and what to give.
     """
     keys = keys or RecordKeys()
     if keys.image is None and keys.label is None:
@@ -355,7 +355,7 @@ def _unknown(features: Features) -> str:
 
 
 def _from_keys(features: Features, keys: RecordKeys) -> SchemaInfo | str:
-    """Return the layout of a record whose keys a person has named, or what is wrong with them."""
+    """Return the layout of a record whose keys the user has named, or what is wrong with them."""
     image = keys.image
     if image is None:
         image = next((key for key in ("image/encoded", "image_raw", "image") if key in features), None)
@@ -372,7 +372,7 @@ def _from_keys(features: Features, keys: RecordKeys) -> SchemaInfo | str:
     if one_hot and not _is_one_hot(kind, values):
         return f"{keys.label!r} is neither one number nor one-hot"
     return replace(
-        _tensors(features, image) or _named(SchemaInfo("custom", {}, image, "", None, 0), features),
+        _tensors(features, image) or _with_filename_key(SchemaInfo("custom", {}, image, "", None, 0), features),
         label_key=keys.label or "",
         label_encoding="one-hot" if one_hot else "id",
         box_prefix=BOX_PREFIX if BOX_PREFIX + "xmin" in features else _tfds_boxes(features),
@@ -385,7 +385,7 @@ def _tfds_boxes(features: Features) -> str | None:
 
 
 def _tensors(features: Features, image_key: str) -> SchemaInfo | None:
-    """Return the layout of a record whose image is raw pixels, which a record says beside them; None for others."""
+    """Return the layout of a record with raw pixels, as other keys of it tell; None for other records."""
     if image_key == "image_raw":
         return _tiny(features)
     known = _image_class(features) if image_key == "image/encoded" else None
@@ -400,7 +400,7 @@ def _image_class(features: Features) -> SchemaInfo:
     else:
         info = ImagenetSchema.layout
     label_key = _LABEL_KEY if _LABEL_KEY in features else ""
-    return _named(replace(info, features={}, label_key=label_key), features)
+    return _with_filename_key(replace(info, features={}, label_key=label_key), features)
 
 
 def _tiny(features: Features) -> SchemaInfo:
@@ -424,8 +424,8 @@ def _is_one_hot(kind: str, values: list[bytes] | list[int] | list[float]) -> boo
     return set(digits) <= {0, 1} and sum(map(int, digits)) <= 1
 
 
-def _named(info: SchemaInfo, features: Features) -> SchemaInfo:
-    """Return the layout with the key under which this record really has its name, if any."""
+def _with_filename_key(info: SchemaInfo, features: Features) -> SchemaInfo:
+    """Return the layout with the key under which this record holds its file name, if any."""
     if info.filename_key in features:
         return info
     name = next((key for key in _NAME_KEYS if features.get(key, ("", []))[0] == "bytes"), None)
@@ -433,6 +433,6 @@ def _named(info: SchemaInfo, features: Features) -> SchemaInfo:
 
 
 def first_bytes(features: Features, key: str) -> bytes:
-    """Return the first of the values of a feature of bytes; nothing without one."""
+    """Return the first value of a feature of bytes; empty without one."""
     kind, values = features.get(key, ("", []))
     return values[0] if kind == "bytes" and values and isinstance(values[0], bytes) else b""

@@ -1,7 +1,7 @@
 """``manifest.json``: what a dataset holds. Written last; without it a directory is an unfinished build.
 
-Its last field is the SHA-256 of all lines before it, so that a manifest of which any byte has changed is refused. It
-has the length and the checksum of every other file, indexes excepted: they are checked against their shards.
+Its last field is the SHA-256 of all lines before it, so that a manifest in which any byte has changed is refused. It
+lists length and checksum of every other file except the indexes, which are checked against their shards.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 FORMAT = "stoker-dataset"
 VERSION = 2
-"""The newest that is read, and the one that is written; 2 brought ``files`` and ``checksum``."""
+"""The version that is written, and the newest that is read; version 2 added ``files`` and ``checksum``."""
 SCHEMA_KEYS = (
     "image_key",
     "label_key",
@@ -57,17 +57,17 @@ _CHECKSUM_LINE = re.compile(rb' "checksum": "([0-9a-f]{64})"\n}\n\Z')
 _CLASS_ID = re.compile("0|[1-9][0-9]{0,9}")
 _SINCE_2 = ("files", "checksum")
 _ALWAYS_LISTED = (LABELS_NAME, REJECTS_NAME)
-_IMAGE_ENCODINGS: Mapping[str, ImageEncoding] = {"jpeg": "file", "raw": "raw"}  # word of manifests -> of the schema
+_IMAGE_ENCODINGS: Mapping[str, ImageEncoding] = {"jpeg": "file", "raw": "raw"}  # in manifests -> in the schema
 _OPTIONAL_KEYS = ("filename_key", "height_key", "width_key", "order_key", "box_prefix")
 _T = TypeVar("_T")
 
 
 FormatCounts = Mapping[str, Mapping[str, int]]
-"""Records by the format of their image, and how that was made."""
+"""Numbers of records by the format of their image, then by how it was made: ``kept`` or ``encoded``."""
 
 
 def nested_counts(counts: Mapping[tuple[str, str], int]) -> FormatCounts:
-    """Return counts of pairs of format and how it was made, in the order of their names."""
+    """Return counts of pairs (format, how it was made) as `FormatCounts`, sorted by name."""
     nested: dict[str, dict[str, int]] = {}
     for (name, origin), count in sorted(counts.items()):
         nested.setdefault(name, {})[origin] = count
@@ -75,7 +75,7 @@ def nested_counts(counts: Mapping[tuple[str, str], int]) -> FormatCounts:
 
 
 def sum_of_formats(counts: Iterable[FormatCounts]) -> FormatCounts:
-    """Return how many images of several datasets or shards have which format, and how they were made."""
+    """Return the sums of the counts of several datasets or shards."""
     total: Counter[tuple[str, str]] = Counter()
     for formats in counts:
         total.update({(name, origin): count for name, some in formats.items() for origin, count in some.items()})
@@ -86,15 +86,15 @@ def sum_of_formats(counts: Iterable[FormatCounts]) -> FormatCounts:
 class Shard:
     """A shard that is complete."""
 
-    name: str  # name, relative to the dataset's directory
+    name: str  # path, relative to the dataset's directory
     records: int  # how many records it holds
-    size_bytes: int  # its length, compressed where it is
+    size_bytes: int  # length of the file, after any compression
     crc32c: int  # of all these bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """One split."""
+    """One split of a dataset, as the manifest counts it."""
 
     records: int  # sum over its shards
     size_bytes: int  # sum over its shards
@@ -107,7 +107,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class SourceInfo:
-    """What the dataset was made from: ``size_bytes`` and ``items`` before any reject."""
+    """What the dataset was made from; ``items`` and ``size_bytes`` include items that were rejected."""
 
     items: int
     size_bytes: int
@@ -119,11 +119,11 @@ class SourceInfo:
 class Manifest:
     """The whole of ``manifest.json``; `docs/reference/format.md` defines each field.
 
-    ``formats`` has how many records have an image of which format, and how many of them are those of the source
-    (``kept``) or were made from pixels (``encoded``); ``encoders`` the versions of what encoded PNG and WebP, if any
-    were. Both are empty in datasets of an older Stoker. ``shard_names`` is the text of a `stoker.format.ShardNaming`;
-    ``limit`` the number of images of train that the dataset was restricted to, if any. ``files`` has the other files by
-    name, and nothing in version 1. ``version`` is that of the format.
+    ``formats`` counts records by the format of their image, and by whether it is that of the source (``kept``) or was
+    encoded from pixels (``encoded``). ``encoders`` has the versions of the libraries that encoded PNG and WebP, if any.
+    Both are empty in datasets of an older Stoker. ``shard_names`` is the text of a `stoker.format.ShardNaming`;
+    ``limit`` is the number of images of train that the dataset was restricted to, if any. ``files`` lists the other
+    files by name, and is empty in version 1. ``version`` is that of the format.
 
     There are no dates in it: the same input and settings give the same bytes.
     """
@@ -146,27 +146,27 @@ class Manifest:
 
     @property
     def dataset_id(self) -> str:
-        """32 hex digits that stand for the bytes of all shards."""
+        """32 hex digits that identify the bytes of all shards."""
         return dataset_id(self.splits)
 
     @property
     def records(self) -> int:
-        """Records of all splits."""
+        """Number of records in all splits."""
         return sum(split.records for split in self.splits.values())
 
     @property
     def rejects(self) -> int:
-        """Rejects of all splits."""
+        """Number of rejects in all splits."""
         return sum(split.rejects for split in self.splits.values())
 
     @property
     def classes(self) -> int:
-        """How many classes there are, with or without records."""
+        """Number of classes, with or without records."""
         return max(0, self.class_ids - self.schema.label_base)
 
     @property
     def class_ids(self) -> int:
-        """How many ids of classes there are, with those below the first class."""
+        """Number of class ids, including those below the first class."""
         return max((len(split.class_counts) for split in self.splits.values()), default=0)
 
 
@@ -201,10 +201,10 @@ def read_manifest(directory: LocationLike) -> Manifest:
 
 
 def read_classes(directory: LocationLike, manifest: Manifest) -> tuple[ClassLabel, ...]:
-    """Return the classes of a dataset, of which its manifest counts the records.
+    """Return the classes of a dataset, as many as its manifest counts.
 
     Raises:
-        ManifestError: As `read_labels`; or there is no ``labels.txt``, or one of other classes than are counted.
+        ManifestError: As for `read_labels`; or ``labels.txt`` is missing, or names another number of classes.
     """
     where = location(directory) / LABELS_NAME
     try:
@@ -259,7 +259,7 @@ def format_manifest(manifest: Manifest) -> bytes:
 
 
 def with_checksum(content: Mapping[str, Any]) -> bytes:
-    """Return the text of a manifest with these fields, and last the checksum of all lines before it."""
+    """Return the text of a manifest with these fields, and as the last one the checksum of all lines before it."""
     lines = json.dumps(content, indent=1).encode().removesuffix(b"\n}") + b",\n"
     return lines + b' "checksum": "%b"\n}\n' % hashlib.sha256(lines).hexdigest().encode()
 
@@ -283,7 +283,7 @@ def _split_content(split: Split) -> dict[str, Any]:
 def parse_manifest(text: bytes, path: str | Location) -> Manifest:
     """Return the manifest in ``text``; ``path`` is named in errors.
 
-    Every field is checked all the same: version 1 has no checksum, and a checksum is no signature.
+    Every field is checked in spite of the checksum: version 1 has none, and a checksum is no signature.
     """
     where = str(path)
     try:
@@ -303,7 +303,7 @@ def parse_manifest(text: bytes, path: str | Location) -> Manifest:
 
 
 def _checked_version(text: bytes, content: _Node) -> int:
-    """Return the version of a manifest, after its checksum: a version that damage has made is no version."""
+    """Return the version of a manifest, after its checksum has shown that damage has not changed it."""
     checksum = _CHECKSUM_LINE.search(text, max(0, len(text) - 128))
     if checksum is not None:
         digest = hashlib.sha256(memoryview(text)[: checksum.start()]).hexdigest()
@@ -323,7 +323,7 @@ def _checked_version(text: bytes, content: _Node) -> int:
 
 
 class _Node:
-    """A JSON object and where it stands, for messages that a person can act on."""
+    """A JSON object, with its name and the path of the manifest for messages."""
 
     def __init__(self, value: object, name: str, path: str) -> None:
         if not isinstance(value, dict):
@@ -425,7 +425,7 @@ def _files(content: _Node) -> dict[str, ListedFile]:
 
 
 def _schema(node: _Node) -> SchemaInfo:
-    # Keys that a manifest of an earlier Stoker lacks have the meaning of their defaults.
+    # A manifest of an earlier Stoker may lack some keys, whose defaults apply then.
     given = {key: node.value[key] for key in SCHEMA_KEYS if key in node.value}
     for key in ("image_key", "label_key"):
         node.get(key, str)
@@ -459,7 +459,7 @@ def _box_names(node: _Node) -> tuple[str, ...]:
 
 
 def _fields(node: _Node, features: Mapping[str, FeatureSpec]) -> dict[str, Field]:
-    """Return the extra fields; each has keys of its own, whose specs are those of the features."""
+    """Return the extra fields; check that no two share a key, and that their features are in the schema."""
     if "fields" not in node.value:
         return {}
     inner = node.node("fields")
@@ -526,13 +526,13 @@ def _shard(node: _Node) -> Shard:
 
 
 def _lies_below(name: str) -> bool:
-    """Return whether a name leads to a file in the directory of the manifest, or in a folder of it; nowhere else."""
+    """Return whether a name is that of a file in the directory of the manifest, or in a folder of it."""
     leads_out = any(part in ("", ".", "..") for part in name.split("/"))
     return not leads_out and not any(char in name for char in "\\\0") and _is_text(name)
 
 
 def _is_text(name: str) -> bool:
-    """Return whether a name has bytes in UTF-8: half a character does not."""
+    """Return whether a name can be encoded in UTF-8, as a lone surrogate cannot."""
     try:
         name.encode()
     except UnicodeEncodeError:

@@ -1,8 +1,8 @@
-"""The names of shards: written in the project's own way or those of other systems, and read in any of them.
+"""The names of shards: written as Stoker or other systems write them, and read in any of these ways.
 
-Shards are found by their names, and those with other names by their first bytes: a directory of well-named shards is
-listed and nothing of it is read. Of other files that may be shards, twelve bytes are read: of all of one extension, or
-of the first hundred if none of those is a shard.
+Shards are found by their names, or else by their first bytes: a directory of well-named shards is listed and nothing of
+it is read. Of other files that may be shards, twelve bytes are read; if none of the first hundred files with an
+extension is a shard, no more files with it are read.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ _OTHER = re.compile(
     r"|index)",
     re.ASCII | re.IGNORECASE | re.DOTALL,
 )
-"""Texts, archives and indexes. They and images are never looked into to see whether they hold records."""
+"""Texts, archives and indexes: like images, they are never opened to look for records."""
 _SPLIT_WORD = re.compile(rf"(?:^|[^a-z])({'|'.join(SPLIT_NAMES)})(?:$|[^a-z])", re.ASCII)
 
 
 _NUMBER = re.compile(r"[0-9]{1,9}")
-_MANY_WITHOUT = 100
+_FILES_TRIED = 100
 """If the first hundred files of an extension hold no records, the others are not read."""
 _FOLDERS_TRIED = 8
 _NAMES_TRIED = 64
@@ -80,7 +80,7 @@ class ShardNaming:
     ===============  ======================================================================================
 
     Raises:
-        ConfigError: It is none of them.
+        ConfigError: ``text`` is none of these.
     """
 
     text: str = "default"
@@ -118,7 +118,7 @@ class ShardNaming:
         return self.text[len("tfds:") :] if self.text.startswith("tfds:") else None
 
     def name(self, split: str, shard: int, shards: int) -> str:
-        """Return the file name of a shard, relative to the dataset; of ``per-class`` ones ``shard`` is the label."""
+        """Return the path of a shard, relative to the dataset; with ``per-class``, ``shard`` is the label."""
         if self.per_class:
             folder = _HOPS_SPLITS.get(split, split)
             return f"{folder}/{shard if split == 'train' else folder}.tfrecords"
@@ -140,7 +140,7 @@ class ShardNaming:
 
 @dataclass(frozen=True, slots=True)
 class ShardName:
-    """What the name of a shard says."""
+    """What the name of a file says about a shard."""
 
     split: str  # split it belongs to; ``train`` when the name does not say
     shard: int | None  # its number, from 0; None when the name has none
@@ -148,7 +148,7 @@ class ShardName:
 
 
 def parse_shard_name(name: str) -> ShardName | None:
-    """Return what the name of a file says, or None if it is not that of a shard.
+    """Return what the name of a file says, or None if it is not the name of a shard.
 
     Known are ``train-00000-of-01024`` (Google's scripts), the same with ``.tfrecord``,
     ``NAME-train.tfrecord-00000-of-00008`` (TFDS), and any other name that ends in ``.tfrecord`` or ``.tfrecords``. The
@@ -165,7 +165,7 @@ def parse_shard_name(name: str) -> ShardName | None:
 
 
 def name_of_records(name: str) -> ShardName:
-    """Return what the name of a file says that holds records, whatever its extension."""
+    """Return what the name of a file with records says, whatever its extension."""
     if match := _NUMBERED_ANYHOW.fullmatch(name):
         shard, shards = int(match["shard"]), int(match["shards"])
         if shard < shards:
@@ -174,7 +174,7 @@ def name_of_records(name: str) -> ShardName:
 
 
 def may_hold_records(name: str) -> bool:
-    """Return whether a file that is not called as shards are is worth a look at its first bytes."""
+    """Return whether to read the first bytes of a file to look for records, though it is not named as a shard."""
     if TEMPORARY_MARK in name or name.startswith("."):
         return False
     return not is_image_name(name) and not _OTHER.fullmatch(name)
@@ -201,15 +201,15 @@ class SplitShards:
     """The shards of one split, found by their names."""
 
     paths: tuple[Location, ...]  # in the order of their numbers, or else of their names
-    missing: tuple[int, ...]  # numbers that the other names promise and that are not there
+    missing: tuple[int, ...]  # numbers of shards that the other names promise, but that do not exist
 
 
 def find_shards(named: LocationLike) -> dict[str, SplitShards]:
-    """Return the shards that a directory without a manifest, a file or a pattern names, by split; empty without any.
+    """Return by split the shards in a directory without a manifest, or those that a file or a pattern names.
 
     Shards in folders ``train``, ``val``, ``validation`` and ``test`` of a directory belong to the split of that name;
-    they count when none lies in the directory itself. Of a file or a pattern nothing is missing: who names some of the
-    shards wants those.
+    they count only if none lies in the directory itself. A file or a pattern has no missing shards: whoever names some
+    of the shards wants these. Without any shard the result is empty.
 
     Raises:
         OSError: The directory cannot be listed, or a file that may be a shard cannot be read.
@@ -218,7 +218,7 @@ def find_shards(named: LocationLike) -> dict[str, SplitShards]:
     if not path.is_dir():
         groups: dict[str, list[Location]] = {}
         alone = path.is_file()
-        # A pipe that a pattern matches is not waited for; a broken link is a missing shard.
+        # A pipe that a pattern matches is not read, which would wait; a broken link is a missing shard.
         matching = (shard for shard in path.matching() if parse_shard_name(shard.name) is not None or shard.is_file())
         for shard_name, shard in _shards_among([path] if alone else matching, alone=alone):
             groups.setdefault(shard_name.split, []).append(shard)
@@ -233,13 +233,13 @@ def _below(folder: Location) -> Iterator[Location]:
 
 
 def _files(folder: Location, children: Iterable[Child]) -> Iterator[Location]:
-    """Return the files among what lies in a folder but those called as images are, of which there may be millions."""
+    """Return the files of a folder, except those with names of images, of which there may be millions."""
     names = (os.fsdecode(child.name) for child in children if child.is_file)
     return (folder / name for name in names if not is_image_name(name))
 
 
 def refuse_incomplete(path: Location, splits: Mapping[str, SplitShards]) -> None:
-    """See that all shards are there that the names of the others promise."""
+    """Raise an error if shards are missing that the names of the others promise."""
     for split in splits.values():
         if split.missing:
             message = f"{path} lacks shards {list(split.missing[:5])} that the names of the others promise"
@@ -247,7 +247,7 @@ def refuse_incomplete(path: Location, splits: Mapping[str, SplitShards]) -> None
 
 
 def group_shards(files: Iterable[Location], folders: Mapping[str, Iterable[Location]]) -> dict[str, SplitShards]:
-    """Return the shards among the sorted files of a directory, and if there are none, of its `SPLIT_NAMES` folders.
+    """Return the shards among the sorted files of a directory or, without any, of its folders named as splits.
 
     See `find_shards`.
     """
@@ -264,7 +264,7 @@ def group_shards(files: Iterable[Location], folders: Mapping[str, Iterable[Locat
 
 
 def _shards_among(paths: Iterable[Location], *, alone: bool = False) -> list[tuple[ShardName, Location]]:
-    """Return which of some files are shards, in their order; with ``alone``, as a person names one, by any name."""
+    """Return the shards among some files, in their order; with ``alone``, the file that the user names, by any name."""
     named = [(path, parse_shard_name(path.name)) for path in paths]
     others = [path for path, shard_name in named if shard_name is None and (alone or may_hold_records(path.name))]
     holding = set(_holding_records(others, alone=alone))
@@ -277,7 +277,7 @@ def _shards_among(paths: Iterable[Location], *, alone: bool = False) -> list[tup
 def _holding_records(paths: Sequence[Location], *, alone: bool) -> Iterator[Location]:
     """Yield the files that begin as a TFRecord does.
 
-    One that may not be read is an error only if others of its extension are shards, or a person has named it.
+    A file without permission to read is an error only if others of its extension are shards, or the user has named it.
     """
     if not paths:
         return
@@ -287,8 +287,8 @@ def _holding_records(paths: Sequence[Location], *, alone: bool) -> Iterator[Loca
     with stoppable_pool(paths[0].requests_at_once, "stoker-find") as pool:
         for alike in groups.values():
             has_records, refused = False, None
-            for first in range(0, len(alike), _MANY_WITHOUT):
-                some = alike[first : first + _MANY_WITHOUT]
+            for first in range(0, len(alike), _FILES_TRIED):
+                some = alike[first : first + _FILES_TRIED]
                 for path, holds in zip(some, pool.map(_holds_records, some), strict=True):
                     if isinstance(holds, PermissionError):
                         refused = refused or holds
@@ -309,11 +309,11 @@ def _holds_records(path: Location) -> bool | PermissionError:
 
 
 def find_shard_folder(top: Location, without: Callable[[Location], bool] | None = None) -> Location | None:
-    """Return a folder below a directory that holds shards, as the folder of a version of TFDS does; None without one.
+    """Return a folder with shards below a directory, such as that of a version in TFDS; None without one.
 
-    For directories that hold none themselves. Some folders of each level are tried, and some names in each: a tree of
-    images costs a few listings. A folder with an image in it is one of images, and one that cannot be listed counts as
-    empty. ``without`` says which folders do not count.
+    For directories without shards of their own. Only some folders of each level are tried, and some names in each: a
+    tree of images costs a few listings. A folder with an image counts as a folder of images, and a folder that cannot
+    be listed as empty. ``without`` returns whether to skip a folder.
     """
     level = [top]
     for _ in range(_DEEPEST):
@@ -389,12 +389,12 @@ def _found_split(shards: list[tuple[ShardName, Location]]) -> SplitShards:
     ordered = sorted(shards, key=lambda pair: (pair[0].shard is None, pair[0].shard or 0, _natural(pair[1].name)))
     promised = max((shard_name.shards or 0 for shard_name, _ in shards), default=0)
     there = {shard_name.shard for shard_name, _ in shards}
-    # A hostile name may promise a billion shards; what is missing is named only where shards can exist.
+    # A hostile name may promise a billion shards; missing ones are listed only up to the most that can exist.
     missing = tuple(number for number in range(min(promised, MAX_SHARDS)) if number not in there)
     return SplitShards(tuple(path for _, path in ordered), missing)
 
 
 def _natural(name: str) -> tuple[int, str]:
-    """Return a key that puts ``10.tfrecords`` behind ``9.tfrecords``."""
+    """Return a sort key that puts ``10.tfrecords`` behind ``9.tfrecords``."""
     leading = _NUMBER.match(name)
     return (int(leading[0]) if leading else -1, name)
