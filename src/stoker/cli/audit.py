@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Look, print, and return 0, or 4 if an image cannot be read."""
+    """Audit, print, and return 0, or 4 if an image cannot be read."""
     page = None if args.html is None else output.page_module(args.html)
     resume = None if args.resume is None else Path(args.resume)
     splits = open_splits(args.dataset, options.record_keys(args), options.source_options(args))
@@ -101,7 +101,7 @@ def _numbers(values: Sequence[float]) -> str:
 
 
 def _shown(value: float | None) -> str:
-    """Return a measure: whole numbers in full, others with as many digits as tell something."""
+    """Return a measure as text: whole numbers in full, others with four digits."""
     return "" if value is None else f"{value:,.0f}" if value == round(value) else f"{value:,.4g}"
 
 

@@ -36,7 +36,7 @@ EXAMPLES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = "stoker build [OPTIONS] SOURCE DESTINATION"
-    # Not nargs="?", which would not find the second behind an option; --ask needs neither.
+    # Not nargs="?", which would miss the second argument behind an option; --ask needs neither argument.
     parser.add_argument("source", help=f"{SOURCE_KINDS}; or its URL").required = False
     text = "new or empty directory, or that of an unfinished build; or its URL (gs://, s3://, hdfs://)"
     parser.add_argument("destination", help=text).required = False
@@ -93,10 +93,10 @@ def _run_part(args: argparse.Namespace, settings: BuildSettings, destination: Lo
 
 
 def _ask_settings(args: argparse.Namespace) -> None:
-    """Ask for what the command line leaves open, as NVIDIA's ``generate_tfrecord_protos.sh`` does.
+    """Ask for the settings that the command line lacks, as NVIDIA's ``generate_tfrecord_protos.sh`` does.
 
-    An environment variable that is set answers its own question. Unlike there, the answer to the question about
-    resizing counts, and Enter means the Yes that is offered.
+    A question is not asked if its environment variable is set. Unlike in that script, the answer about resizing has an
+    effect, and Enter accepts the default, which is yes.
     """
     args.source = args.source or _answer("DATA_DIR", "IMAGENET_DATA_DIR", question="ImageNet data dir")
     args.destination = args.destination or _answer("PROTO_OUT_DIR", question="TFRecord output dir")
@@ -140,7 +140,7 @@ def _number(variable: str, question: str, default: int) -> int:
 
 
 def announcer(args: argparse.Namespace, settings: BuildSettings) -> Callable[[ExpectedSize], None] | None:
-    """Return what prints how large the dataset will be; None where a program reads the output."""
+    """Return a function that prints how large the dataset will be; None with ``--json``."""
     if args.json:
         return None
 
@@ -157,7 +157,7 @@ def announcer(args: argparse.Namespace, settings: BuildSettings) -> Callable[[Ex
 
 
 def overwriter(args: argparse.Namespace) -> Callable[[str], None] | None:
-    """Return what asks whether the dataset at the destination may be removed; None if it may not."""
+    """Return a function that asks before the dataset at the destination is removed; None without ``--overwrite``."""
     if not args.overwrite:
         return None
 

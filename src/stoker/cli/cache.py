@@ -1,4 +1,4 @@
-"""``stoker cache``: what the caches on this machine hold, and emptying them."""
+"""``stoker cache``: list what the caches on this machine hold, or empty them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what there is, or what was removed, and return 0."""
+    """Print what the caches hold, or what was removed, and return 0."""
     folder = _cache_folder(args.dir)
     directory = CacheDirectory(folder)
     files = {"indexes": list(cached_indexes(folder)), "unpacked": list(unpacked_files(folder))}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 SHELLS = ("bash", "zsh", "fish")
 _FILES = {"FILE", "FILE.png", "PATH"}
-"""How the help shows the values that are paths."""
+"""Names that the help uses for values that are paths."""
 
 DESCRIPTION = "Print the script that makes a shell complete the commands, options and values of stoker."
 EXAMPLES = (

@@ -1,4 +1,4 @@
-"""``stoker doctor``: what slows down the reading of a dataset, with one verdict and one remedy."""
+"""``stoker doctor``: find what slows down the reading of a dataset: one verdict, one remedy."""
 
 from __future__ import annotations
 

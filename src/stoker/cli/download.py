@@ -1,4 +1,4 @@
-"""``stoker download``: the files of a public dataset, resumed and verified."""
+"""``stoker download``: fetch the files of a public dataset, with resume and verification."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ EXAMPLES = ("stoker download tiny-imagenet data", "stoker download imagenet data
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("dataset", choices=list(DATASETS), help="one of %(choices)s")
-    # Not nargs="?", which would not find it behind an option.
+    # Not nargs="?", which would miss the argument behind an option.
     text = "where to put it (imagenet: IMAGENET_OUT_DIR when omitted)"
     parser.add_argument("directory", help=text).required = False
     add = parser.add_argument_group("what is downloaded").add_argument
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 class _Watcher:
-    """Shows how far each file is, and what happens on the way; keeps the notes for ``--json``."""
+    """Shows the progress of each file, and prints notes, which it keeps for ``--json``."""
 
     def __init__(self, display: ProgressDisplay) -> None:
         self._display = display
@@ -98,7 +98,7 @@ def _directory(dataset: RemoteDataset) -> str:
 
 
 def _ask(names: AccountNames, username: str, key: str, pause: Callable[[], None]) -> Account:
-    """Ask the person at the terminal for what the environment does not have of the account."""
+    """Ask the user at the terminal for the user name and key that the environment lacks."""
     if not sys.stdin.isatty():
         remedy = f"set {names.username} and {names.key}, or run this in a terminal"
         raise ConfigError(f"the server requires an account (see {names.register}): {remedy}")
@@ -118,14 +118,14 @@ def _answer(question: str, what: str) -> str:
 def _access_key() -> str:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error", getpass.GetPassWarning)  # it would continue, and show what is typed
+            warnings.simplefilter("error", getpass.GetPassWarning)  # or it would go on, and show what is typed
             return getpass.getpass("access key (not shown): ", stream=sys.stderr).strip()
     except (EOFError, getpass.GetPassWarning):
         raise ConfigError("the access key cannot be asked for without showing it; set it in the environment") from None
 
 
 def _next_commands(report: DownloadReport, dataset: RemoteDataset, directory: Path) -> list[str]:
-    """Return what to type now: of the commands that build, one is enough."""
+    """Return the commands to run next; the two that build are alternatives."""
     if not all((directory / file.saved_as).exists() for file in dataset.files):
         return [shlex.join(["stoker", "download", dataset.name, str(directory)])]
     source = report.source if report.source.name not in ("", "..") else report.source.resolve()

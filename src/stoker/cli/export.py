@@ -1,4 +1,4 @@
-"""``stoker export``: a dataset as what other libraries read."""
+"""``stoker export``: write a dataset in the formats of other libraries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``stoker index``: make TFRecords that exist already random-access."""
+"""``stoker index``: make existing TFRecords random-access."""
 
 from __future__ import annotations
 

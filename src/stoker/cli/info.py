@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _ENDS = 5  # classes shown from the top and from the bottom of the histogram
 _BAR = 30
 _NAMED = 12  # classes of boxes
-_SUFFIXES, _SUFFIX = 12, 20  # shown of what names end in, and characters of each
+_SUFFIXES, _SUFFIX = 12, 20  # how many suffixes of names are shown, and characters of each
 
 DESCRIPTION = "Print what a dataset holds, without reading its images: schema, recipe, counts, sizes, classes."
 EXAMPLES = ("stoker info dataset", "stoker info dataset --html page.html", "stoker info 'tfrecords/train-*'")
@@ -103,7 +103,7 @@ def _write_page(args: argparse.Namespace) -> int:
 
 def _document(info: DatasetInfo | UnfinishedInfo | ForeignInfo | ImagesInfo) -> dict[str, Any]:
     own = output.fields_of(info)
-    own.pop("turned", None)  # `run` says it of every kind
+    own.pop("turned", None)  # `run` adds it for every kind
     if isinstance(info, UnfinishedInfo):
         return {"state": "unfinished", **own, "remedy": info.remedy}
     if isinstance(info, ForeignInfo):
@@ -183,7 +183,7 @@ def _print_fields(fields: Mapping[str, Field], examples: Mapping[str, str], wher
 
 
 def _checked(manifest: Manifest) -> str:
-    """Return what the build looked at of the images that it stored."""
+    """Return how much of each stored image the build has checked."""
     recipe = manifest.recipe
     keeps_images = recipe.get("kind") == "keep" or str(recipe.get("resize")).startswith("max:")
     if recipe.get("kind") == "encode":

@@ -1,4 +1,4 @@
-"""``stoker list``: lists of files, which ``stoker build`` and ``stoker.open`` take as a source."""
+"""``stoker list``: write a list of files, which ``stoker build`` and ``stoker.open`` take as a source."""
 
 from __future__ import annotations
 

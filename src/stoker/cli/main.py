@@ -1,7 +1,7 @@
 """``stoker COMMAND ...``.
 
-A command is a module of this package, named in `COMMANDS`, with two functions: ``add_arguments(parser)`` adds what it
-takes, and ``run(args)`` does the work and returns the exit code. Its help has its ``DESCRIPTION`` and its ``EXAMPLES``.
+A command is a module of this package, named in `COMMANDS`, with two functions: ``add_arguments(parser)`` declares its
+arguments, and ``run(args)`` does the work and returns the exit code. Its ``DESCRIPTION`` and ``EXAMPLES`` are its help.
 Only the module of the command that was typed is imported; the help of ``stoker`` alone needs none.
 """
 
@@ -62,14 +62,14 @@ _WITHOUT_JSON = ("list", "completion")
 
 _USAGE_ERRORS = (ConfigError, DatasetNotFoundError, DestinationError, SourceError)
 _NO_THREAD = "can't start new thread"
-"""What a `RuntimeError` of Python's says when the system has no thread for it; there is no other sign."""
+"""The text of Python's `RuntimeError` when the system refuses a thread, which nothing else identifies."""
 
 _CORE_SETTING = "STOKER_KERNELS"
-"""What the compiled core names where it refuses to be imported with the value of that environment variable."""
+"""Environment variable that the compiled core names in its `ImportError` if the value is wrong."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command, of these words or of those of the process, and return the exit code."""
+    """Run the command in ``arguments``, by default those of the process, and return the exit code."""
     _prepare_streams()
     words = list(sys.argv[1:] if arguments is None else arguments)
     as_json = "--json" in words
@@ -98,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _report(ConfigError(str(error)), words, as_json=as_json)
     except KeyboardInterrupt as interrupt:
         print(printable("; ".join(["stoker: interrupted", *_notes(interrupt)])), file=sys.stderr)  # noqa: T201 - see _report
-        if arguments is None and threading.active_count() > 1:  # which Python would wait for, seconds for a large image
+        if arguments is None and threading.active_count() > 1:  # Python would wait for them, seconds for a large image
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(output.EXIT_INTERRUPTED)
@@ -106,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _prepare_streams() -> None:
-    """Let everything be printed: where the caller has closed the output, as ``>&-`` does, and in any encoding."""
+    """Make printing work if the caller has closed the output, as ``>&-`` does, and in any encoding."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
@@ -116,7 +116,7 @@ def _prepare_streams() -> None:
 
 
 def _without_query(word: str) -> str:
-    """Return a URL without its query, which may be a secret: what is asked for has it, and nothing that is printed."""
+    """Return a URL without its query, which may be a secret: requests have it, but nothing that is printed."""
     if "?" not in word or not word.lower().startswith(("http://", "https://")):
         return word
     from stoker.storage import location  # noqa: PLC0415 - takes time, and most words are no such URLs
@@ -136,7 +136,7 @@ def _command(words: Sequence[str]) -> str | None:
 
 
 def make_parser(words: Sequence[str]) -> argparse.ArgumentParser:
-    """Return the parser of these words: with the command that they name, or with all commands if they name none."""
+    """Return the parser for these words: with the command that they name, or with all commands if they name none."""
     parser = CommandParser(
         prog="stoker",
         usage="stoker COMMAND [OPTIONS]",
@@ -180,7 +180,7 @@ def _add_verbosity(group: argparse._ArgumentGroup, *, default: bool | str) -> No
 
 
 class _VersionAction(argparse.Action):
-    """Prints the version, which is looked up only then."""
+    """Prints the version, which is looked up only when it is asked for."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
         sys.stdout.write(f"stoker {stoker_version()}\n")
@@ -212,7 +212,7 @@ def _report(error: Reported, words: Sequence[str], *, as_json: bool) -> int:
         name = _command(words)
         print(f"see stoker {name} --help" if name in COMMANDS else "see stoker --help", file=sys.stderr)  # noqa: T201
     if as_json:
-        with contextlib.suppress(OSError):  # it may be the very output that has failed
+        with contextlib.suppress(OSError):  # writing to the output may be what has failed
             output.document({"error": _error_fields(error, message)})
     return output.EXIT_USAGE if isinstance(error, _USAGE_ERRORS) else output.EXIT_FAILED
 

@@ -1,4 +1,4 @@
-"""``stoker merge``: several datasets as one."""
+"""``stoker merge``: join several datasets into one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options that several commands share: of everything that builds, and of everything that reads TFRecords."""
+"""Options that several commands share: those of all that build, and those of all that read TFRecords."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 _ALL = -1
-"""What ``--num-images`` may say for all."""
+"""The value of ``--num-images`` that means all."""
 
 _LITERAL = re.compile(r"``(.+?)``")
 
 
 def add_dataset(parser: argparse.ArgumentParser) -> None:
-    """Add everything that says how images are stored, and in which shards."""
+    """Add the options for how images are stored, and in which shards."""
     stored = add_declared(parser, "what is stored", "stored")
     stored.add_argument("--img-size", type=int, metavar="N", help="the same as --resize square:N")
     stored.add_argument("--quality", type=int, metavar="Q", help="the same as --encode jpeg:Q")
@@ -37,7 +37,7 @@ def add_dataset(parser: argparse.ArgumentParser) -> None:
 
 
 def add_declared(parser: argparse.ArgumentParser, title: str, *names: str) -> argparse._ArgumentGroup:
-    """Add the settings of builds that are declared as options of some groups under a title, and return its group."""
+    """Add a group of options: the settings of builds that are declared for the groups ``names``; return it."""
     group = parser.add_argument_group(title)
     for setting in declared(BuildOptions):
         command = setting.command
@@ -56,7 +56,7 @@ def add_declared(parser: argparse.ArgumentParser, title: str, *names: str) -> ar
 
 
 def _help(setting: Setting) -> str:
-    """Return what a setting is, in the form of help texts: ``number of shards of train (default: ...)``."""
+    """Return the help of a setting in the form of the command line: ``number of shards of train (default: ...)``."""
     named = {each.name for each in declared(BuildOptions)}
     text = _LITERAL.sub(lambda word: option_of(word[1]) if word[1] in named else word[1].strip('"'), setting.help)
     text, _, default = text.removesuffix(".").partition(". Default: ")
@@ -69,7 +69,7 @@ def _help(setting: Setting) -> str:
 
 
 def build_settings(args: argparse.Namespace) -> BuildSettings:
-    """Return the settings that the options stand for."""
+    """Return the settings of a build that the options give."""
     known = [setting.name for setting in declared(BuildOptions)]
     given = {name: getattr(args, name) for name in known if hasattr(args, name)}
     given["num_images"] = None if args.num_images == _ALL else args.num_images
@@ -86,13 +86,13 @@ def build_settings(args: argparse.Namespace) -> BuildSettings:
 
 
 def add_overwrite(group: argparse._ArgumentGroup) -> None:
-    """Add what lets a build remove an older dataset."""
+    """Add the option that lets a build remove an older dataset."""
     text = "remove the dataset at the destination first, if Stoker wrote it; asks, or needs --yes"
     group.add_argument("--overwrite", action="store_true", help=text)
 
 
 def add_engine(group: argparse._ArgumentGroup) -> None:
-    """Add what says where a build runs."""
+    """Add the options for where a build runs."""
     add = group.add_argument
     text = "local: threads of this machine (default); spark: a cluster"
     add("--engine", choices=["local", "spark"], metavar="NAME", default="local", help=text)
@@ -104,7 +104,7 @@ def add_engine(group: argparse._ArgumentGroup) -> None:
 
 @contextmanager
 def chosen_engine(args: argparse.Namespace) -> Iterator[EngineFactory]:
-    """Keep the engine that the options name while the ``with`` block runs."""
+    """Yield the engine that the options name, open while the ``with`` block runs."""
     if args.engine == "local":
         given = {"master": args.master, "spark_conf": args.spark_conf or None}
         refuse_ineffective(given, "without --engine spark", "give it too, or omit it")
@@ -127,7 +127,7 @@ def _setting(text: str) -> tuple[str, str]:
 
 
 def add_record(parser: argparse.ArgumentParser, *, base: str = "--label-base") -> None:
-    """Add what a person says about TFRecords of other origin; ``base`` is the name of the option of the label base."""
+    """Add the options for TFRecords of other origin; ``base`` is the name of the option for the label base."""
     add = parser.add_argument_group("TFRecords that Stoker did not write").add_argument
     add("--image-key", metavar="KEY", help="key of the image (default: found from the first record)")
     add("--label-key", metavar="KEY", help="key of the class (default: found; none with --image-key alone)")
@@ -136,17 +136,17 @@ def add_record(parser: argparse.ArgumentParser, *, base: str = "--label-base") -
 
 
 def add_opening(parser: argparse.ArgumentParser) -> None:
-    """Add what a person says about what is opened: about TFRecords of other origin, or about images."""
+    """Add the options for what is opened: TFRecords of other origin, or images."""
     add_record(parser)
     add_declared(parser, "images that are not built", "source")
 
 
 def source_options(args: argparse.Namespace) -> SourceOptions:
-    """Return what the options say about images."""
+    """Return the options of a source of images."""
     return SourceOptions.among(vars(args))
 
 
 def record_keys(args: argparse.Namespace) -> RecordKeys | None:
-    """Return what the options say; None where none is given."""
+    """Return the keys of records that the options name; None if none is given."""
     keys = RecordKeys(args.image_key, args.label_key, args.records_label_base)
     return None if keys == RecordKeys() else keys

@@ -1,4 +1,4 @@
-"""What a command prints: tables for a person, one JSON document for a program, progress; and what it may write."""
+"""Output of commands: tables for people, one JSON document for programs, progress, and checks of files to write."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _plain(value: Any) -> object:
 
 
 def fields_of(report: Any) -> dict[str, Any]:
-    """Return the fields of a dataclass for a JSON document, with sizes called as in the manifest."""
+    """Return the fields of a dataclass for a JSON document, with ``size_bytes`` called ``bytes`` as in the manifest."""
     names = [field.name for field in dataclasses.fields(report)]
     return {"bytes" if name == "size_bytes" else name: getattr(report, name) for name in names}
 
@@ -130,7 +130,7 @@ def shown_progress(verb: str, what: str = "images", bad: str = "rejected") -> Ab
 
 
 def reasons(rejects: Sequence[Reject]) -> list[tuple[int, str]]:
-    """Return how often images were rejected for which reason, the most frequent first; the last row is all the rest."""
+    """Return how often each reason of rejects occurs, the most frequent first; the last row sums up the rest."""
     counts = Counter(reject.reason for reject in rejects).most_common()
     shown, rest = counts[:_REASONS], counts[_REASONS:]
     others = [(sum(count for _, count in rest), f"{len(rest):,} other reasons")] if rest else []
@@ -138,7 +138,7 @@ def reasons(rejects: Sequence[Reject]) -> list[tuple[int, str]]:
 
 
 def converted(manifest: Manifest) -> dict[str, str]:
-    """Return what a build did to the images that it could not keep, and how many of which kind: a fact, or none."""
+    """Return one fact about images that a build could not keep: how it stored them, and how many of each format."""
     title = "converted to JPEG" if manifest.formats.keys() <= {"jpeg"} else "converted"
     if manifest.schema.image_encoding == "raw":
         title = "decoded from other kinds"
@@ -146,12 +146,12 @@ def converted(manifest: Manifest) -> dict[str, str]:
 
 
 def loss_of_turning(sources: Collection[str]) -> str:
-    """Return a note on JPEGs that would be kept but for their orientation, if some sources of images are such."""
+    """Return a note if some JPEGs were encoded anew only because of their orientation; otherwise nothing."""
     return ", encoded anew with loss" if "turned jpeg" in sources else ""
 
 
 def how_made(image_format: str, method: str, recipe_kind: str) -> str:
-    """Return how images of a format are stored; those that the recipe *restart* counts as kept have other bytes."""
+    """Return how images of a format were made; JPEGs that the recipe *restart* counts as kept are transcoded."""
     is_transcoded = (image_format, method, recipe_kind) == ("jpeg", "kept", "restart")
     return "transcoded without loss" if is_transcoded else method
 
@@ -164,7 +164,7 @@ def formats_line(manifest: Manifest) -> str:
 
 
 def boxes_lines(root: str, paths: Mapping[str, str]) -> list[str]:
-    """Return where the annotations of splits lie, a line for each path; the root is not said again."""
+    """Return where the annotations of splits lie, a line for each path; the root itself is not repeated."""
     lines = []
     for where in dict.fromkeys(paths.values()):
         splits = ", ".join(name for name, path in paths.items() if path == where)
@@ -192,7 +192,7 @@ def line(text: str) -> None:
 
 
 def facts(by_title: Mapping[str, str]) -> None:
-    """Print a line for each fact, by its title; nothing for one that is empty."""
+    """Print a line with title and text for each fact; empty facts are left out."""
     for title, text in by_title.items():
         if text:
             line(f"{title}: {text}")
@@ -205,7 +205,7 @@ def detail(text: str) -> None:
 
 
 def some(lines: Sequence[str], count: int = 20, rest: str = "--json lists them all") -> None:
-    """Print the first lines, and how many more there are and where; all if they are few, or with ``--verbose``."""
+    """Print the first lines, and how many more there are and where to see them; all of them with ``--verbose``."""
     for text in lines if is_verbose() else lines[:count]:
         line(text)
     if len(lines) > count and not is_verbose():
@@ -213,7 +213,7 @@ def some(lines: Sequence[str], count: int = 20, rest: str = "--json lists them a
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print a table; columns whose head starts with ``>`` are set to the right, thousands are set apart."""
+    """Print a table; columns whose heading starts with ``>`` are right-aligned, and integers have commas."""
     drawn = Table(box=None, pad_edge=False, header_style="cyan")
     for column in columns:
         right = column.startswith(">")
@@ -223,7 +223,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     console = _console(sys.stdout)
     with console.capture() as captured:
         console.print(drawn)
-    for text in captured.get().splitlines():  # a last column to the left is padded, which a file should not have
+    for text in captured.get().splitlines():  # a left-aligned last column is padded, which a file should not have
         sys.stdout.write(text.rstrip() + "\n")
 
 
@@ -256,7 +256,7 @@ def check_writable(option: str, path: str) -> None:
 
 
 def page_module(path: str) -> ModuleType:
-    """Return what draws pages, an extra that is missed now and not after the images; refuse a file as above."""
+    """Return the module that draws pages; fail before images are read if its extra is missing or ``path`` is wrong."""
     page = importlib.import_module("stoker.inspect.page")
     check_writable("--html", path)
     return page

@@ -1,4 +1,4 @@
-"""How the words after ``stoker`` are read: argparse, with messages of one line that name what was probably meant."""
+"""Parsing the command line: argparse, with errors of one line that suggest what was probably meant."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _Action = TypeVar("_Action", bound=argparse.Action)
 _MAX_WIDTH = 100
 _HELP_COLUMN = 27
 _NO_VALUE = re.compile(r"argument (?P<name>[^/:]+).*: ignored explicit argument (?P<value>'.*')", re.DOTALL)
-"""What argparse says of ``--json=3``."""
+"""The error of argparse for ``--json=3``."""
 
 
 class UsageError(ConfigError):
-    """The words of a command are wrong, or contradict each other; `stoker.cli.main` also says where its help is."""
+    """The arguments of a command are wrong or contradict each other; `stoker.cli.main` adds where its help is."""
 
 
 class CommandParser(argparse.ArgumentParser):
     """An `argparse.ArgumentParser` whose errors are `UsageError`: what is wrong, and what was probably meant.
 
-    Options may be shortened while that is unambiguous, and written with underscores.
+    Options may be abbreviated if that is unambiguous, and written with underscores.
     """
 
     def __init__(self, **settings: Any) -> None:
@@ -40,7 +40,7 @@ class CommandParser(argparse.ArgumentParser):
         self._optionals.title = "help"
 
     def _add_action(self, action: _Action) -> _Action:
-        """Add an argument; one without an option has the same name in usage, help and errors."""
+        """Add an argument; a positional argument has the same name in usage, help and errors."""
         if not action.option_strings and action.metavar is None:
             action.metavar = action.dest.upper()
         return super()._add_action(action)
@@ -50,7 +50,7 @@ class CommandParser(argparse.ArgumentParser):
     ) -> tuple[argparse.Namespace, list[str]]:
         """Parse the words; an option or a word that the command does not take is an error."""
         assert args is not None, "main() passes the words"
-        parsed, extras = super().parse_known_args(self._spelled_out(args), namespace)
+        parsed, extras = super().parse_known_args(self._with_full_names(args), namespace)
         if extras and extras[0].startswith("-"):
             self.error(f"no option {extras[0]}")
         if extras:
@@ -59,17 +59,17 @@ class CommandParser(argparse.ArgumentParser):
             self.error(f"one word too many: {extras[0]!r}{advice if is_expanded else ''}")
         return parsed, extras
 
-    def _spelled_out(self, words: Sequence[str]) -> list[str]:
-        """Return the words with the full names of the options that are this parser's to read."""
-        spelled: list[str] = []
+    def _with_full_names(self, words: Sequence[str]) -> list[str]:
+        """Return the words with the full names of the options that this parser reads."""
+        expanded: list[str] = []
         for number, word in enumerate(words):
             if word == "--" or (self._subparsers is not None and not word.startswith("-")):
-                return [*spelled, *words[number:]]
-            spelled.append(self._option(word) if word.startswith("--") else self._short_option(word))
-        return spelled
+                return [*expanded, *words[number:]]
+            expanded.append(self._option(word) if word.startswith("--") else self._short_option(word))
+        return expanded
 
     def _short_option(self, word: str) -> str:
-        """Return a word of one dash or none; argparse finds out that it is no option only after what is missing."""
+        """Return a word with one dash or none; refuse unknown options before argparse reports missing arguments."""
         is_value = len(word) < 2 or word[0] != "-" or " " in word or self._negative_number_matcher.match(word)
         if not is_value and word[:2] not in self._option_string_actions:
             self.error(f"no option {word}")
@@ -90,8 +90,8 @@ class CommandParser(argparse.ArgumentParser):
             self.error(f"{typed} is ambiguous: it could be {alternatives(matching)}")
         return f"{matching[0]}{equals}{value}"
 
-    # What argparse finds wrong with one argument. Its own messages name the value in other ways than ours, and have no
-    # candidates before Python 3.14.
+    # Errors about one argument. The messages of argparse name values in another way than ours, and suggest no others
+    # before Python 3.14.
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
@@ -114,7 +114,7 @@ class CommandParser(argparse.ArgumentParser):
             self.error(f"{_name(action)} needs a value: {_name(action)} {action.metavar}")
 
     def error(self, message: str) -> NoReturn:
-        """Raise what argparse would print after its usage."""
+        """Raise `UsageError` with what argparse would print after its usage."""
         if no_value := _NO_VALUE.fullmatch(message):
             message = f"{no_value['name']} takes no value, but {no_value['value']} is given"
         raise UsageError(message.replace("the following arguments are required:", f"{self.prog} needs"))

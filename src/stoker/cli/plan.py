@@ -1,4 +1,4 @@
-"""``stoker plan``: what a build would do, without writing anything."""
+"""``stoker plan``: say what a build would do, without writing anything."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _print(report: BuildForecast) -> None:
     classes = format_count(len(tree.classes), "class") if tree.classes else "no classes"
     of_size = ", downloaded by the build" if tree.latency == "web" else f", {size}"
     output.line(f"{tree.root}: {classes}{of}, {format_count(items, 'item')}{of_size}")
-    # Of images by URL no bytes are known.
+    # The sizes of images by URL are not known.
     per_byte, per_item = estimate.size_bytes / max(1, report.plan.size_bytes), estimate.size_bytes / max(1, items)
     rows = [
         (

@@ -1,4 +1,4 @@
-"""``stoker repack``: records of any known layout to a dataset of any other."""
+"""``stoker repack``: turn records of any known layout into a dataset of any other."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
             crop_objects=settings.options.crop_objects,
             progress=progress,
         )
-    if not chosen:  # nothing asks for other class ids than those there are
+    if not chosen:  # no option asks for other class ids than those of the records
         settings = dataclasses.replace(settings, schema=ImagenetSchema(source.label_base))
     with output.shown_progress("building") as progress:
         report = build_tree(

@@ -1,4 +1,4 @@
-"""``stoker sample``: a small tree of artificial photographs to try things on."""
+"""``stoker sample``: make a small tree of artificial photographs to try things on."""
 
 from __future__ import annotations
 

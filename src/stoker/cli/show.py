@@ -1,4 +1,4 @@
-"""``stoker show``: a contact sheet of random samples, or what the model sees of them."""
+"""``stoker show``: draw a contact sheet of random samples, or what the model sees of them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NAMED_TRANSFORMS: dict[str, SheetTransform] = {
     "jitter": RandomResizedCrop(224, hflip=0.5, color_jitter=ColorJitter(0.4, 0.4, 0.4, 0.1)),
     "objects": ObjectCrops(224),
 }
-"""Transforms that have a name."""
+"""Transforms that ``--transforms`` knows by a name."""
 
 _EPOCHS = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?", re.ASCII)
 _MAX_TEXT = 2000
@@ -92,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def parse_transforms(text: str) -> tuple[SheetTransform, ...]:
-    """Return the transforms of ``train,eval`` or ``RandomResizedCrop(96, hflip=0.5),eval``; it is read, never run."""
+    """Return the transforms of ``train,eval`` or ``RandomResizedCrop(96, hflip=0.5),eval``; the text is only parsed."""
     try:
         if len(text) > _MAX_TEXT:
             raise ValueError(f"it is longer than {_MAX_TEXT} characters")
@@ -135,7 +135,7 @@ def _value(node: ast.expr) -> Any:
     words = {str(word.arg): _value(word.value) for word in node.keywords}
     try:
         return kind(*map(_value, node.args), **words)
-    except TypeError:  # a setting that there is not, or too few; of the wrong type
+    except TypeError:  # an unknown or missing setting, or one of the wrong type
         raise ValueError(takes) from None
 
 

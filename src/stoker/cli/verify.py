@@ -1,4 +1,4 @@
-"""``stoker verify``: every checksum, every record, every image, and the counts against the manifest."""
+"""``stoker verify``: check every checksum, record and image, and the counts against the manifest."""
 
 from __future__ import annotations
 

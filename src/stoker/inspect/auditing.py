@@ -1,16 +1,16 @@
 """The audit of a dataset: statistics of its images, and which of them should not be in it.
 
-Every image is read and decoded once, possible exact duplicates once more, and the records of reported images for their
-names. Each image is a row of 99 bytes in a table, and in a file from which a later run resumes.
+Every image is read and decoded once, and possible exact duplicates once more. Records of reported images are read again
+for their names. Each image is a row of 99 bytes in a table, and in a file from which a later run resumes.
 
-All numbers are integers, and the same on every machine and for every number of threads. ``hash`` says what an image
-shows: the signs of the 64 lowest frequencies of its grey, averaged to 32 x 32 cells (`stoker._native.measure_image`).
-``strong`` says which of them are further from 0 than half of them. Copies that were encoded again, resized, or changed
-in colour differ from the image in a few bits of ``hash``; where edges were cut off in more, of which few are strong.
+All numbers are integers, the same on every machine and for every number of threads. ``hash`` is a perceptual hash: the
+signs of the 64 lowest frequencies of the grey image, averaged to 32 x 32 cells (`stoker._native.measure_image`).
+``strong`` marks those that are further from 0 than half of them. Copies that were encoded again, resized, or changed in
+colour differ from the image in a few bits of ``hash``; cropped copies differ in more bits, of which few are strong.
 
-The file is for one list of images, which its first line names. After that come blocks: the length and the CRC-32C of
-what follows, the first row, and the rows of `MEASURES`. A block that is damaged or cut short, as a run leaves it that
-was killed, and what follows it are measured again; so are images that could not be read.
+The file belongs to one list of images, which its first line names. Then come blocks: the length and the CRC-32C of the
+rest of the block, the number of its first row, and rows of `MEASURES`. From the first block that is damaged or cut
+short, as a killed run leaves it, images are measured again; so are images that could not be read.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ _USUAL_BITS = 8
 _NAMES_AT_ONCE = 2**10  # each waits in a future of over 1,000 bytes
 _ROWS_AT_ONCE = 2**16  # so that the table of millions is not copied
 
-Named: TypeAlias = "tuple[NDArray[np.int64], NDArray[Any] | None]"
-"""Rows of images that are part of a finding, and a number of each."""
+FindingRows: TypeAlias = "tuple[NDArray[np.int64], NDArray[Any] | None]"
+"""Rows of the images in a finding, and the measure that it is about, by row of the table; None without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +84,15 @@ class AuditedImage:
     """One image that is part of a finding.
 
     Attributes:
-        path: Its file; of a record its shard, of a member its archive.
+        path: Its file, the shard of its record, or the archive that it is in.
         record: Zero-based number of the record in the shard; None where there is none.
-        source: The name that the record or the archive has of the image; empty where ``path`` is its file.
+        source: Name of the image in the record or the archive; empty if ``path`` is its file.
         split: Its split.
-        index: Its number there.
+        index: Its number in the split.
         label: Its class; -1 for none.
-        value: What makes it part of the finding, where that is a number: 0 to 255 of brightness and deviation, pixels
-            of sizes, width / height of aspect ratios, differing bits of near duplicates.
-        problem: Why it cannot be read; empty where it can.
+        value: The measure that the finding is about, if it is a number: brightness or deviation (0 to 255), size in
+            pixels, aspect ratio (width / height), or differing bits of near duplicates.
+        problem: Why it cannot be read; empty if it can.
     """
 
     path: str
@@ -106,7 +106,7 @@ class AuditedImage:
 
     @property
     def where(self) -> str:
-        """Where it lies, in the words of ``stoker verify``: of a record with its number and its name."""
+        """Where it lies, as ``stoker verify`` writes it: for a record with its number and its name."""
         return format_where(self.path, self.record, source=self.source)
 
 
@@ -115,12 +115,12 @@ class AuditedSplit:
     """The images of one split.
 
     Attributes:
-        images: How many there are.
-        size_bytes: Length of those that can be read.
-        unreadable: How many cannot.
-        mean: Of red, green and blue, 0 to 1, as ``stoker.Output(mean=)`` takes it. Every image counts the same,
+        images: Number of images.
+        size_bytes: Bytes of those that can be read.
+        unreadable: Number of those that cannot be read.
+        mean: Mean of red, green and blue, 0 to 1, as ``stoker.Output(mean=)`` takes it. Every image counts the same,
             whatever its size, as it does in training.
-        std: The standard deviation around that, as ``stoker.Output(std=)`` takes it.
+        std: The standard deviation around ``mean``, as ``stoker.Output(std=)`` takes it.
     """
 
     images: int
@@ -132,14 +132,14 @@ class AuditedSplit:
 
 @dataclass(frozen=True, slots=True)
 class DuplicateGroup:
-    """Images that are the same; all but the first could go.
+    """Images that are the same; all but the first could be removed.
 
     Attributes:
-        how: ``bytes``: their files are equal. ``pixels``: their sizes and pixels in RGB are. ``near``: they nearly show
-            the same, perhaps mirrored; each at most the distance that was asked for from another.
-        images: The images, by split, then by number. Of images that are the same in a stricter sense only the first.
-        splits: Their splits; of several, what is trained on is what is tested.
-        labels: Their classes; of several, at least one is wrong.
+        how: ``bytes``: their files are equal. ``pixels``: their sizes and RGB pixels are equal. ``near``: they show
+            nearly the same, perhaps mirrored; each differs from another by at most the distance that was asked for.
+        images: The images, by split, then by number. Of images that are the same in a stricter sense, only the first.
+        splits: Their splits; if there are several, images of one leak into another.
+        labels: Their classes; if there are several, at least one is wrong.
     """
 
     how: str
@@ -153,21 +153,20 @@ class AuditReport:
     """What an audit found.
 
     Attributes:
-        path: What was looked at.
-        splits: By name.
+        path: What was audited.
+        splits: The splits by name.
         classes: How often each class occurs.
-        formats: How many images have which format, mode (``L``, ``LA``, ``RGB``, ``RGBA``, ``I;16``, ``CMYK``), bits of
-            a channel and EXIF orientation, by that: ``{"format": {"jpeg": 10}, "mode": ...}``. Of those that can be
-            read.
+        formats: Numbers of readable images by format, mode (``L``, ``LA``, ``RGB``, ``RGBA``, ``I;16``, ``CMYK``), bits
+            of a channel and EXIF orientation: ``{"format": {"jpeg": 10}, "mode": ..., "bits": ..., ...}``.
         sizes: The smallest, the median and the largest ``width``, ``height`` and ``aspect`` (width / height).
         duplicates: Groups of images that are the same.
-        findings: Images by what is remarkable about them: ``unreadable``, ``dark``, ``bright``, ``flat``, ``turned``
+        findings: Images by what is odd about them: ``unreadable``, ``dark``, ``bright``, ``flat``, ``turned``
             (by an EXIF orientation), ``animated``, ``alpha``, ``deep`` (more than 8 bits), ``box outside`` and
-            ``box empty``; those that there are.
-        extremes: The ends of what was measured, from the end: ``darkest``, ``brightest``, ``flattest``, ``smallest``,
-            ``largest``, ``narrowest`` and ``widest``.
-        distance: In how many of 64 bits near duplicates may differ.
-        resumed: Images that an earlier run had measured.
+            ``box empty``. Only findings that occur.
+        extremes: The ten most extreme images of each kind, in order: ``darkest``, ``brightest``, ``flattest``,
+            ``smallest``, ``largest``, ``narrowest`` and ``widest``.
+        distance: Number of the 64 bits in which near duplicates may differ.
+        resumed: Number of images that an earlier run had measured.
         seconds: How long it took.
     """
 
@@ -185,12 +184,12 @@ class AuditReport:
 
     @property
     def images(self) -> int:
-        """Images of all splits."""
+        """Number of images in all splits."""
         return sum(split.images for split in self.splits.values())
 
     @property
     def leaks(self) -> tuple[DuplicateGroup, ...]:
-        """Duplicates that lie in several splits."""
+        """Groups of duplicates that lie in several splits."""
         return tuple(group for group in self.duplicates if len(group.splits) > 1)
 
 
@@ -219,19 +218,19 @@ def audit(  # noqa: PLR0913 - settings by name
     # end of settings
     **unknown: Never,
 ) -> AuditReport:
-    """Look at every image of a dataset before something is trained on it.
+    """Measure every image of a dataset before something is trained on it.
 
     Finds duplicates within and between splits, the statistics that normalisation needs, and images that are damaged,
-    dark, flat, turned, or otherwise odd. Memory: 99 bytes an image, of more than a million in a file in the folder for
-    temporary files, and what is found.
+    dark, flat, turned, or otherwise odd. Memory: the findings, and 99 bytes an image, which lie in a temporary file for
+    more than a million images.
 
     Args:
         path: What `stoker.open` opens: images, a dataset, TFRecords; all of its splits.
-        distance: In how many of the 64 bits of a hash near duplicates may differ, 0 to 11; of those that are strong
-            in both, few. Less finds fewer copies that were cropped, and fewer pairs that are none.
+        distance: Number of the 64 bits of a hash in which near duplicates may differ, 0 to 11; only few of them may be
+            strong in both. A smaller number finds fewer cropped copies, and fewer pairs that are no duplicates.
         threads: Images measured at a time. Default: one per CPU.
-        resume: A file to keep measures in: a run that was interrupted goes on there. The images must be the same.
-        keys: Of TFRecords of other origin: where they hold what, as far as their first record does not tell.
+        resume: A file to keep measures in, from which an interrupted run resumes. The images must be the same.
+        keys: Keys of TFRecords of other origin, as far as they are not found from the first record.
         progress: Called after every few images.
         labels: List of the classes in the order of their labels, or ``"imagenet"``: its 1,000. Default: folders,
             sorted.
@@ -257,7 +256,7 @@ def audit(  # noqa: PLR0913 - settings by name
         ConfigError: A value is out of range, or ``resume`` is a file of other images.
         DatasetNotFoundError: There is no dataset at ``path``.
         StokerError: The dataset as a whole cannot be opened.
-        OSError: The store cannot be reached, or a file not be written.
+        OSError: The store cannot be reached, or a file cannot be written.
     """
     refuse_unknown("stoker.audit", unknown, locals(), AUDITING)
     splits = open_splits(path, keys, SourceOptions.among(locals()))
@@ -272,7 +271,7 @@ def audit_splits(
     resume: Path | None,
     progress: Progress | None,
 ) -> AuditReport:
-    """Do what `audit` does, with splits that are open."""
+    """Audit splits that are open already; see `audit`."""
     started = time.monotonic()
     check_range(option("distance"), distance, 0, MAX_DISTANCE)
     threads = available_cpus() if threads is None else check_range(option("threads"), threads, 1, 4096)
@@ -309,13 +308,13 @@ class _Images(Splits):
         self._described: dict[int, AuditedImage] = {}
 
     def load(self, row: int) -> tuple[bytes | NDArray[Any], Sequence[Box], int]:
-        """Return the file or the pixels of an image, its boxes, and the flaws of those that it lacks or has cut off."""
+        """Return the file or the pixels of an image, its boxes, and the flaws of boxes that were dropped or clipped."""
         sample, (dataset, index) = self._sample(row), self.locate(row)
         data = sample.decode() if sample.schema.image_encoding == "raw" else sample.encoded
         return data, sample.boxes, dataset.reader.flaws_of_boxes(int(dataset.numbers[index]))
 
     def describe(self, rows: NDArray[np.int64], problems: Mapping[int, str], threads: int) -> None:
-        """Read what records and archives call the images that are named, each once."""
+        """Read the names of these images from their records and archives, each once."""
 
         def described(row: int) -> AuditedImage:
             dataset, index = self.locate(row)
@@ -344,14 +343,14 @@ class _Images(Splits):
     def image(self, row: int, value: float | None = None) -> AuditedImage:
         return replace(self._described[row], value=value)
 
-    def named(self, some: Named) -> tuple[AuditedImage, ...]:
+    def named(self, some: FindingRows) -> tuple[AuditedImage, ...]:
         rows, values = some
         numbers = [None] * len(rows) if values is None else [float(values[row]) for row in rows.tolist()]
         return tuple(map(self.image, rows.tolist(), numbers))
 
 
 def _channels(rows: NDArray[Any]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]]:
-    """Yield positions of readable images, and the means of their channels and of the squares of these."""
+    """Yield rows of readable images, the means of their channels, and the means of the squares of the channels."""
     for first in range(0, len(rows), _ROWS_AT_ONCE):
         part = rows[first : first + _ROWS_AT_ONCE]
         numbers = np.flatnonzero(part["format"] != UNREADABLE)
@@ -406,7 +405,7 @@ def _group(images: _Images, rows: NDArray[Any], group: Duplicates) -> DuplicateG
     return DuplicateGroup(group.how, members, tuple(splits), tuple(sorted({image.label for image in members})))
 
 
-def _findings(measured: Measurements) -> dict[str, Named]:
+def _findings(measured: Measurements) -> dict[str, FindingRows]:
     rows, bright = measured.rows, measured.brightness
     has_alpha = np.isin(rows["mode"], [MODE_NAMES.index(mode) for mode in ("LA", "RGBA")])
     marked: dict[str, tuple[NDArray[np.bool_], NDArray[Any] | None]] = {
@@ -424,7 +423,7 @@ def _findings(measured: Measurements) -> dict[str, Named]:
     return {name: (np.flatnonzero(mask), values) for name, (mask, values) in marked.items()}
 
 
-def _extremes(measured: Measurements) -> dict[str, Named]:
+def _extremes(measured: Measurements) -> dict[str, FindingRows]:
     readable, width, height = measured.readable, measured.rows["width"].astype(np.float64), measured.rows["height"]
     with np.errstate(invalid="ignore"):  # of unreadable images
         aspects = width / height
@@ -446,24 +445,24 @@ def _extremes(measured: Measurements) -> dict[str, Named]:
 # The table: what is measured of each image.
 
 Load: TypeAlias = "Callable[[int], tuple[bytes | NDArray[Any], Sequence[Box], int]]"
-"""Returns the file or the pixels of one of the images, its boxes, and flaws of others; called in any thread."""
+"""Returns the file or the pixels of an image, its boxes, and flaws of boxes left out; called in any thread."""
 
 FORMAT_NAMES = ("", "unreadable", "pixels", "jpeg", *sorted(FORMATS))
-"""What the column ``format`` counts; 0 where nothing is measured yet."""
+"""Names for the numbers in the column ``format``; 0 means not measured yet."""
 
 MODE_NAMES = ("", "L", "LA", "RGB", "RGBA", "I;16", "CMYK")
-"""What the column ``mode`` counts: the channels that an image has itself."""
+"""Names for the numbers in the column ``mode``: the channels of the stored image."""
 
 MEASURES = np.dtype(
     [
-        ("digest", "V16"),  # as `stoker.sources.image_digest` has it
+        ("digest", "V16"),  # of `stoker.sources.image_digest`
         ("hash", "<u8"),
         ("strong", "<u8"),
         ("sums", "<u8", 3),  # of its pixels in RGB
         ("squares", "<u8", 3),
         ("width", "<u4"),
         ("height", "<u4"),
-        ("size", "<u4"),  # in bytes; of 4 GiB and more the largest number
+        ("size", "<u4"),  # in bytes; at most 2**32 - 1
         ("format", "u1"),
         ("mode", "u1"),
         ("bits", "u1"),  # of a channel, or of an index into a palette
@@ -477,16 +476,16 @@ MEASURES = np.dtype(
 UNREADABLE = FORMAT_NAMES.index("unreadable")
 _RECIPE = Recipe()
 
-_BLOCK_ROWS = 1024  # which a run that is killed measures again at most
+_BLOCK_ROWS = 1024  # the most rows that are measured again after a kill
 _PART_ROWS = 8
 _MAGIC = "stoker measures 3"
 _MAX_HEAD_BYTES = 4096
-_BLOCK = struct.Struct("<II")  # bytes after these, and their checksum
+_BLOCK = struct.Struct("<II")  # length of the rest of the block, and its checksum
 _FIRST = struct.Struct("<Q")
 
 
 def measure(data: bytes | NDArray[Any], boxes: Sequence[Box] = (), flaws: int = 0) -> tuple[Any, ...]:
-    """Return what is known of one image, a file or pixels (H, W, 3), all of which is decoded: a row of `MEASURES`."""
+    """Decode all of an image, a file or pixels (H, W, 3), and return its row of `MEASURES`."""
     flaws = reduce(or_, map(_flaws, boxes), flaws)
     if not isinstance(data, bytes):
         pixels = np.ascontiguousarray(data)
@@ -523,14 +522,14 @@ def measure(data: bytes | NDArray[Any], boxes: Sequence[Box] = (), flaws: int = 
 
 
 def _flaws(box: Box) -> int:
-    """Return whether a box leaves the image, and whether it has no area."""
+    """Return as flags whether a box leaves the image, and whether it has no area."""
     is_empty = not (box.xmin < box.xmax and box.ymin < box.ymax)
     return flaws_of((box.xmin, box.xmax), (box.ymin, box.ymax)) | (EMPTY if is_empty else 0)
 
 
 @dataclass(frozen=True, eq=False)
 class Measurements:
-    """What was measured of many images."""
+    """The measures of many images."""
 
     rows: NDArray[Any]  # `MEASURES` (N,): in memory, or of more than a million images in a scratch file, 99 bytes each
     problems: dict[int, str] = field(default_factory=dict)  # why images cannot be read, by row
@@ -551,7 +550,7 @@ class Measurements:
 
     @cached_property
     def contrast(self) -> NDArray[np.float32]:
-        """Standard deviation of each, each channel around its own mean; the same."""
+        """Standard deviation of each image, each channel around its own mean; the form is that of `brightness`."""
         values = np.full(len(self.rows), np.nan, np.float32)
         for numbers, means, squares in _channels(self.rows):
             values[numbers] = np.sqrt(np.maximum(0.0, squares - means**2).mean(1))
@@ -566,10 +565,10 @@ def measure_all(
     file: Path | None = None,
     identity: str = "",
 ) -> Measurements:
-    """Measure images; one that cannot be read has a problem, and does not end the run.
+    """Measure images; an image that cannot be read is a problem in the result, and does not end the run.
 
     Memory: the table, and a few images for each thread. ``load`` is called in any thread. Measures are kept in
-    ``file``, from which a later run resumes if ``identity``, which stands for the images, is the same.
+    ``file``, from which a later run resumes if ``identity``, which identifies the images, is the same.
     """
     rows = new_column(count, MEASURES)
     with contextlib.ExitStack() as stack:
@@ -599,7 +598,7 @@ def measure_all(
 
 
 def _blocks(rows: NDArray[np.int64]) -> Iterator[list[int]]:
-    """Yield runs of rows that follow one another, none of them long."""
+    """Yield runs of consecutive rows, of at most `_BLOCK_ROWS` each."""
     for run in np.split(rows, np.flatnonzero(np.diff(rows) != 1) + 1):
         for first in range(0, len(run), _BLOCK_ROWS):
             yield run[first : first + _BLOCK_ROWS].tolist()
@@ -614,7 +613,7 @@ def _measure(load: Load, row: int) -> tuple[Any, ...] | str:
 
 @contextlib.contextmanager
 def _open_journal(path: Path, identity: str, count: int) -> Iterator[IO[bytes]]:
-    """Open the file of a run, of which the first line is written if there is none; for one run at a time."""
+    """Open and lock the file of measures for one run; a new file gets its first line."""
     head = json.dumps({"format": _MAGIC, "images": count, "identity": identity}).encode() + b"\n"
     with path.open("a+b", buffering=0) as file:
         try:
@@ -634,7 +633,7 @@ def _open_journal(path: Path, identity: str, count: int) -> Iterator[IO[bytes]]:
 
 
 def _resume(file: IO[bytes], rows: NDArray[Any]) -> None:
-    """Read what was measured, and cut off what is damaged."""
+    """Read into ``rows`` what was measured, and cut off the file at the first damaged block."""
     end, size = file.tell(), os.fstat(file.fileno()).st_size
     while len(head := file.read(_BLOCK.size)) == _BLOCK.size:
         length, checksum = _BLOCK.unpack(head)
@@ -662,7 +661,7 @@ MAX_DISTANCE = 11
 """The largest distance of hashes that `near_duplicates` takes."""
 
 FLAT = 4.0
-"""Images whose standard deviation is below this, of 0 to 255, have no content that a hash could tell apart."""
+"""Images with a standard deviation below this, of 0 to 255, show too little for hashes to tell them apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -674,9 +673,9 @@ class Duplicates:
 
 
 def exact_duplicates(measured: Measurements, load: Load) -> list[Duplicates]:
-    """Return images of the same bytes, and those of the same pixels, in the order of the first of each group.
+    """Return groups of images with the same bytes or the same pixels, sorted by their first images.
 
-    Those of the same size, sums and hash are decoded once more to compare their pixels.
+    Images of the same size, sums and hash are decoded once more to compare their pixels.
     """
     rows, readable, digests = measured.rows, measured.readable, measured.rows["digest"]
     equal = _groups(readable, digests[readable].view("<u8")[::2], lambda row: digests[row].tobytes())
@@ -689,10 +688,10 @@ def exact_duplicates(measured: Measurements, load: Load) -> list[Duplicates]:
 def near_duplicates(
     measured: Measurements, exact: Iterable[Duplicates], distance: int, threads: int
 ) -> list[Duplicates]:
-    """Return images of nearly the same content, also mirrored, in the order of the first of each group.
+    """Return groups of images with nearly the same content, also mirrored, sorted by their first images.
 
-    Hashes of two that follow each other differ in ``distance`` bits at most. Flat images are left out, and of ``exact``
-    duplicates all but the first of each group.
+    The images of a group are linked by pairs whose hashes differ in at most ``distance`` bits. Flat images are left
+    out, and so are ``exact`` duplicates except the first of each group.
     """
     firsts = _without_copies(np.flatnonzero(measured.contrast >= FLAT), [group.rows for group in exact])
     pairs = np.stack([measured.rows["hash"][firsts], measured.rows["strong"][firsts]], 1)
@@ -703,7 +702,7 @@ def near_duplicates(
 
 
 def distances(hashes: NDArray[np.uint64]) -> list[int]:
-    """Return in how many bits hashes differ from the first, or from that of its mirror image if that is nearer."""
+    """Return the numbers of bits in which hashes differ from the first, or from its mirror image if that is nearer."""
     first, *others = hashes.tolist()
     return [0, *(min((first ^ other ^ bits).bit_count() for bits in (0, _native.MIRRORED_BITS)) for other in others)]
 
@@ -714,16 +713,16 @@ def _without_copies(rows: NDArray[np.int64], groups: Iterable[Sequence[int]]) ->
 
 
 def _groups(rows: NDArray[np.int64], keys: NDArray[Any], *further: Callable[[int], object]) -> list[tuple[int, ...]]:
-    """Return the rows that agree in the key and in what is told of them further; ascending, by the first of each."""
+    """Return groups of rows with equal keys and equal ``further`` keys, ascending, sorted by their first rows."""
     order = np.argsort(keys, kind="stable")
     bounds = np.concatenate([[0], np.flatnonzero(np.diff(keys[order]) != 0) + 1, [len(rows)]])
     several = np.flatnonzero(np.diff(bounds) > 1).tolist()
     groups = [np.sort(rows[order[bounds[at] : bounds[at + 1]]]).tolist() for at in several]
-    for tell in further:
+    for key_of in further:
         same: dict[tuple[int, object], list[int]] = {}
         for number, group in enumerate(groups):
             for row in group:
-                same.setdefault((number, tell(row)), []).append(row)
+                same.setdefault((number, key_of(row)), []).append(row)
         groups = [members for members in same.values() if len(members) > 1]
     return sorted(map(tuple, groups))
 
@@ -733,7 +732,7 @@ def _pixel_measures(rows: NDArray[Any], row: int) -> bytes:
 
 
 def _pixel_digest(load: Load, row: int) -> bytes:
-    """Return what stands for the pixels of an image; nothing that another has where it can no longer be read."""
+    """Return a digest of the pixels of an image; a unique value if it can no longer be read."""
     try:
         data, *_ = load(row)
         return image_digest(decode(data, MAX_PIXELS) if isinstance(data, bytes) else data)

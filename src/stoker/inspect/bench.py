@@ -1,19 +1,19 @@
-"""Images per second of the ladder of ways to read them, Stoker's own ways, and the codec's limit.
+"""Images per second of the usual ways to read them (the speed ladder), of Stoker, and of the codec alone.
 
-The ladder goes from the simplest way upwards, each case one step more than the one before. ``make bench`` adds the
-steps of tf.data, ``make bench-rivals`` compares other libraries.
+The ladder starts with the simplest way, and each case goes one step further than the case before. ``make bench`` adds
+the steps of tf.data, ``make bench-rivals`` compares other libraries.
 
 What is timed: reading, decoding, cropping, resizing and batching of images, nothing else. Cases take turns on the same
 images; medians and spreads are reported. Each case runs in a process of its own, is warmed up first, and is measured
 for the same time in every round. Files come from the page cache after the warm-up, or, with ``cold``, from the disk:
 they are dropped from the page cache before every measurement, which is then one pass over them at most.
 
-The images are some of the user's, in every form that a case needs, made in a temporary folder:
+The images are some of the user's, converted in a temporary folder to every form that a case needs:
 
 ::
 
     images.pickle           which images these are, where they lie in the user's own data, and what to measure
-    files/                  loose image files, as ``stoker build`` stores them; all else is built of them
+    files/                  loose image files, as ``stoker build`` stores them; the other forms are built of them
     plain/ restart/         TFRecord shards, as ``stoker build`` makes them; with restart markers
     raw/                    the same as tensors of 256 x 256 pixels
 """
@@ -95,12 +95,12 @@ _REMOTE_THREADS = 32
 _SHARDS = 8
 _IMAGES = "images.pickle"
 _SERVE = "import sys; from stoker.inspect.bench import serve; serve(*sys.argv[1:])"
-_MOST_OF_CODEC = 4096  # kept in memory by the codec alone; enough that the processor's caches do not help
-_IMAGES_A_RUN = 512  # of the codec: its threads are started again each run, so a run is long compared with that
+_MOST_OF_CODEC = 4096  # images that the codec alone keeps in memory: too many for the processor's caches
+_IMAGES_A_RUN = 512  # of the codec alone: each run starts its threads again, so it is long compared with that
 _CACHE_BUDGET = 2**40  # whether there is enough memory was checked before
 
 Group = Literal["limit", "ladder", "stoker"]
-"""What a case is: the codec alone; a step of the ladder, without Stoker; one of Stoker's ways."""
+"""The kind of a case: the codec alone; a step of the ladder, without Stoker; a way to read with Stoker."""
 
 Form = Literal["files", "plain", "raw", "restart", "own"]
 """What a case reads: a form of the prepared images, or ``own``: the user's data where they lie."""
@@ -108,14 +108,14 @@ Form = Literal["files", "plain", "raw", "restart", "own"]
 
 @dataclass(frozen=True, slots=True)
 class BenchSpec(ReadSpec):
-    """What to measure, and what all cases do: the same images, the same transform, the same batch.
+    """What to measure. All cases use the same images, transform and batch size.
 
-    ``seconds`` are those of a case and round. With ``cold``, files leave the page cache before every measurement.
+    ``seconds`` is the time of a case in a round. With ``cold``, files leave the page cache before every measurement.
     """
 
     threads: int = field(default_factory=available_cpus)
     rounds: int = 3  # turns of each case
-    images: int | None = None  # the most that are taken of the dataset; None: 1000, and fewer where they are large
+    images: int | None = None  # the most that are taken of the dataset; None: 1000, or fewer if they are large
     only: tuple[str, ...] = ()  # keys of `CASES`; empty: all
 
     def __post_init__(self) -> None:
@@ -138,15 +138,15 @@ class BenchSpec(ReadSpec):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One way to read."""
+    """One way to read images."""
 
     key: str  # what ``--only`` calls it
     name: str  # what a table calls it
     note: str  # one sentence: what it does
-    needs: Form = "files"  # what it reads
-    keeps: Literal["", "memory", "file"] = ""  # where decoded images stay after a warm-up of all
+    needs: Form = "files"  # the form of the images that it reads
+    keeps: Literal["", "memory", "file"] = ""  # where it keeps decoded images, all of which its warm-up reads
     group: Group = "ladder"  # what kind of case it is
-    module: str = ""  # the module whose ``batches`` reads in this way; empty: this one
+    module: str = ""  # the module whose ``batches`` runs the case; empty: this module
 
 
 _stoker = partial(Case, group="stoker")
@@ -224,14 +224,14 @@ class BenchReport:
     machine: Machine  # what it ran on
     images: int  # images in the split
     images_read: int  # images that every case reads
-    encoded_bytes: int  # bytes of these as files
+    encoded_bytes: int  # bytes of these images as files
     decoded_bytes: int  # bytes of their pixels
     formats: Mapping[str, int]  # how many of these files have which format
     own_formats: Mapping[str, int]  # the same of the user's data, as `stoker.Sample.format` says
     unreadable: Sequence[str]  # why images were left out, for all cases: a reason for each
     rows: tuple[BenchRow, ...]  # figures of each case: the limit, the ladder from the bottom, Stoker
     left_out: dict[str, str]  # why other cases do not apply, by key
-    failed: dict[str, str]  # the last line that cases printed which were to be measured and failed, by key
+    failed: dict[str, str]  # the last line that each failed case printed, by key
     still_cached: float | None = None  # of cold figures: the largest share of files still in the page cache
 
     @property
@@ -248,11 +248,11 @@ def run_bench(
     on_turn: OnTurn = lambda *_: None,
     cases: Sequence[Case] | None = None,
 ) -> BenchReport:
-    """Measure every way to read the user's images that applies and is installed, or ``cases`` of them.
+    """Measure every way to read the user's images that applies and is installed, or only ``cases``.
 
-    ``phase`` is called with what is done, what is counted, and what those are called that are counted apart, and
-    returns a context with what shows the progress. ``on_turn`` is called after each turn with the key of its case and
-    images a second.
+    ``phase`` is called with the name of a phase, of what it counts, and of failures; it returns a context manager that
+    yields a function for the progress. ``on_turn`` is called after each turn with the key of its case and its images
+    per second.
     """
     phase = phase or (lambda *_: nullcontext(lambda **_: None))
     dataset = open_main_split(str(location(spec.dataset).normalized()), spec.split, spec.keys, source=spec.source)
@@ -399,7 +399,7 @@ class BenchImages:
         return self.spec.split
 
     def path_of(self, name: str) -> Path:
-        """Return where something that was prepared lies."""
+        """Return the path of a file or folder that was prepared."""
         return Path(self.folder, name)
 
     def files(self) -> list[str]:
@@ -407,7 +407,7 @@ class BenchImages:
         return [str(_image_file(self.folder, number)) for number in self.numbers]
 
     def open_own(self) -> Dataset:
-        """Open these images in the user's data; of shards, all images of each."""
+        """Open these images in the user's data; of shards that hold them, open all images."""
         if self.shards:
             return _with_shards(open_dataset(self.spec.dataset, self.split, keys=self.spec.keys), self.shards)
         tree = list_source(self.spec.dataset, self.spec.source)
@@ -424,7 +424,7 @@ class BenchImages:
         return files_of(own) if own.remote is None else []
 
     def read_by(self, case: Case) -> int:
-        """Return how many a case reads in one pass: more than were chosen where it opens the user's shards."""
+        """Return the number of images in one pass of a case: more than were chosen if it opens the user's shards."""
         return len(self.open_own() if case.needs == "own" else self.numbers)
 
 
@@ -526,7 +526,7 @@ def _write_file(dataset: Dataset, folder: str, number: int) -> _Image | str:
 
 
 def _is_for_all(data: bytes) -> bool:
-    """Return whether TensorFlow, too, reads an image to RGB: not a WebP of several frames or with alpha."""
+    """Return whether TensorFlow, too, decodes an image to RGB, which it cannot for a WebP with frames or alpha."""
     return sniff(data) != "webp" or (own_mode(data, "webp") == "RGB" and not is_animated(data, "webp"))
 
 
@@ -558,7 +558,7 @@ class LoaderSpeed:
     lowest: float  # the slowest round
     highest: float  # the fastest round
     batch_size: int
-    shape: tuple[int, ...]  # height, width and channels of each
+    shape: tuple[int, ...]  # height, width and channels of an image
     threads: int  # threads that read and decode
     prefetch: int | None  # batches made ahead of the consumer; None: as many as a loader makes by default
 
@@ -607,7 +607,7 @@ def measure_configured(
 
 
 def batches(spec: BenchSpec, images: BenchImages, case: Case) -> Iterator[int]:
-    """Return the images of each batch of a case, which reads without end."""
+    """Yield the number of images in each batch of a case, without end."""
     if case.module:
         other: Iterator[int] = importlib.import_module(case.module).batches(spec, images, case)
         return other
@@ -617,7 +617,7 @@ def batches(spec: BenchSpec, images: BenchImages, case: Case) -> Iterator[int]:
 
 
 def turn(meter: Meter, seconds: float, images: int, cold: list[Path] | None) -> dict[str, Any]:
-    """Take one turn; a cold one is one pass over the images at most, because a second would not be cold."""
+    """Take one turn; a cold turn is at most one pass over the images, because a second pass would not be cold."""
     meter.lead_in(seconds)
     if cold is None:
         return meter.measure(seconds)
@@ -639,7 +639,7 @@ def serve(case_json: str, folder: str) -> None:
     answers.write("{}\n")
     for line in sys.stdin:
         answers.write(json.dumps(turn(meter, float(line), count, cold)) + "\n")
-    os._exit(0)  # threads of libraries would be waited for, some of them for ever
+    os._exit(0)  # a normal exit would wait for threads of libraries, for some of them forever
 
 
 # Pillow.
@@ -671,10 +671,10 @@ def _decode(path: str) -> Image.Image:
 
 
 def _endless_order(paths: list[str], *, shuffled: bool) -> Iterator[str]:
-    chance = random.Random(SEED)  # noqa: S311 - an order is not a secret
+    generator = random.Random(SEED)  # noqa: S311 - an order is not a secret
     while True:
         if shuffled:
-            chance.shuffle(paths)
+            generator.shuffle(paths)
         yield from paths
 
 
@@ -682,7 +682,7 @@ def _endless_order(paths: list[str], *, shuffled: bool) -> Iterator[str]:
 
 
 def _with_stoker(spec: BenchSpec, images: BenchImages, case: Case) -> Iterator[int]:
-    """Load each form of the images, and the user's data where they lie."""
+    """Load a form of the images, or the user's data where they lie, with `stoker.Loader`."""
     is_own = case.needs == "own"
     settings = {
         "batch_size": spec.batch_size,

@@ -1,14 +1,14 @@
-"""A diagnosis around somebody's own training loop: one verdict from the loader's statistics and the system.
+"""Diagnosis of a user's own training loop: one verdict from the statistics of the loader and of the system.
 
-A thread samples the loader's counters, which tell that batches were taken, and adds up the differences:
+A thread reads the loader's counters again and again, and adds up the differences while batches are taken:
 
 ::
 
     entered ── first batches: dropped ── counted ── a validation between two epochs: dropped ── counted ── left
 
-How late it wakes from a sleep shows how often the interpreter's lock was taken: a thread gets a free lock at once, and
-waits for a taken one until Python makes the holder release it, after 5 ms. The time that it waited for a CPU, which the
-system reports, is subtracted.
+How late this thread wakes from a sleep shows how often the GIL was held: a thread gets a free GIL at once, and waits
+for a held one until Python makes the holder release it, after 5 ms. The time that the thread waited for a CPU, which
+the system reports, is subtracted.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 _SLEEP_SECONDS = 0.008
 _LATE_SECONDS = 0.001
 _WARM_UP_SECONDS = 1.0
-"""A slow consumer's first batches are over sooner: what the loader has ahead is filled up during one of them."""
+"""Ends the warm-up of a slow consumer sooner: the loader's queue of batches fills up during one step."""
 _GAP_SECONDS, _GAP_SHARE = 0.05, 0.2
-"""Time between two looks that is neither waiting nor consuming, before something else was done in it."""
+"""Time between two readings of the counters, neither waiting nor consuming, above which it is not counted."""
 _SYSTEM_SECONDS = 0.1
 _OWN_THREADS = "stoker-"
 
@@ -56,34 +56,34 @@ def doctor(loader: Any, *, quiet: bool = False) -> Doctor:
         doctor.report.verdict, doctor.report.remedy
 
     Enter the block in the thread that runs the loop: its CPU time says what the loop does between batches. The first
-    batches are not counted, nor is what lies between two epochs. The loop gets the batches that it gets anyway.
+    batches are not counted, nor is the time between two epochs. The loop gets the same batches as without it.
 
     Args:
-        loader: A `stoker.Loader`, `stoker.torch.DataLoader`, or anything else with a `stoker.Loader` as ``loader``.
-        quiet: Whether the report is left to be read, and not printed on standard error.
+        loader: A `stoker.Loader`, `stoker.torch.DataLoader`, or anything that has a `stoker.Loader` as its ``loader``.
+        quiet: Whether the report is only kept in ``report``, and not printed on standard error.
 
     Returns:
         A context manager; its ``report`` is a `DoctorReport` when the ``with`` block is over.
 
     Raises:
-        ConfigError: It is not a loader.
+        ConfigError: ``loader`` is not a loader.
     """
     return Doctor(loader_in(loader), quiet=quiet)
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
-    """What was so far; ``later - earlier`` is what was in between."""
+class _State:
+    """Counters at one moment; ``later - earlier`` counts what happened in between."""
 
-    at: float
+    at: float  # seconds of the clock
     stats: LoaderStats
-    loop: ThreadTime
-    slept: float
-    held: float
+    loop: ThreadTime  # of the thread that runs the training loop
+    slept: float  # seconds that the thread of the doctor slept
+    held: float  # seconds of those sleeps after which the GIL was held
 
-    def __sub__(self, other: _Look) -> _Look:
+    def __sub__(self, other: _State) -> _State:
         stats, loop = self.stats - other.stats, self.loop - other.loop
-        return _Look(self.at - other.at, stats, loop, self.slept - other.slept, self.held - other.held)
+        return _State(self.at - other.at, stats, loop, self.slept - other.slept, self.held - other.held)
 
     @property
     def loop_seconds(self) -> float:
@@ -93,8 +93,8 @@ class _Look:
 class Doctor:
     """Watches a loader and its consumer from the start of a ``with`` block to its end; make one with `stoker.doctor`.
 
-    From the start of the block one thread looks every 8 ms and adds up what it saw. However the block is left, the
-    thread stops and makes the report, which is printed unless the doctor is ``quiet`` or there was an error.
+    From the start of the block one thread reads the counters every 8 ms and adds them up. However the block is left,
+    the thread stops and the report is made; it is printed unless the doctor is ``quiet`` or there was an error.
     """
 
     def __init__(self, loader: Loader, *, quiet: bool) -> None:
@@ -105,14 +105,14 @@ class Doctor:
         self._thread = threading.Thread(target=self._run, name="stoker-doctor", daemon=True)
         self._names: dict[int, str] = {}
         self._slept = self._held = 0.0
-        self._since: float | None = None  # the first batch was taken
-        self._base: _Look | None = None  # what is counted is what lies between it and the last look
+        self._since: float | None = None  # when the first batch was taken
+        self._base: _State | None = None  # start of what is counted, which ends with `_last`
         self._first_times: Times | None = None
         self._last_times: Times | None = None
 
     @property
     def report(self) -> DoctorReport:
-        """What was found; `ConfigError` as long as the ``with`` block is not over."""
+        """The report; raises `ConfigError` before the end of the ``with`` block."""
         if self._report is None:
             raise ConfigError("there is no report before the end of the with block of stoker.doctor")
         return self._report
@@ -122,7 +122,7 @@ class Doctor:
             raise ConfigError("this stoker.doctor was used already; make one for each with block")
         self._files = look_at_files(self._loader.dataset)
         self._loop_thread = threading.get_native_id()
-        self._last = self._look()
+        self._last = self._state()
         self._dropped = self._last.stats.batches + self._loader.settings.prefetch + 1
         self._thread.start()
         return self
@@ -150,27 +150,27 @@ class Doctor:
                 self._held += late + _SLEEP_SECONDS
             self._count()
 
-    def _look(self) -> _Look:
-        return _Look(time.perf_counter(), self._loader.stats(), scheduled(self._loop_thread), self._slept, self._held)
+    def _state(self) -> _State:
+        return _State(time.perf_counter(), self._loader.stats(), scheduled(self._loop_thread), self._slept, self._held)
 
     def _count(self) -> None:
-        look, last = self._look(), self._last
-        if look.stats.batches == last.stats.batches:
+        now, last = self._state(), self._last
+        if now.stats.batches == last.stats.batches:
             return
-        self._last = look
+        self._last = now
         if self._base is None:
-            self._since = self._since or look.at
-            if look.stats.batches > self._dropped or look.at - self._since > _WARM_UP_SECONDS:
-                self._base = look
-                self._look_at_the_system()
+            self._since = self._since or now.at
+            if now.stats.batches > self._dropped or now.at - self._since > _WARM_UP_SECONDS:
+                self._base = now
+                self._read_system()
             return
-        between = look - last
+        between = now - last
         if between.at - between.loop_seconds > _GAP_SECONDS + _GAP_SHARE * between.at:
-            self._base -= last - look  # so that what lies between these two is not counted
-        if self._last_times is None or look.at - self._last_times.wall > _SYSTEM_SECONDS:
-            self._look_at_the_system()
+            self._base -= last - now  # so that the time between these two is not counted
+        if self._last_times is None or now.at - self._last_times.wall > _SYSTEM_SECONDS:
+            self._read_system()
 
-    def _look_at_the_system(self) -> None:
+    def _read_system(self) -> None:
         self._names |= {thread.native_id or 0: thread.name for thread in threading.enumerate()}
         self._last_times = read_times()
         self._first_times = self._first_times or self._last_times
@@ -184,7 +184,7 @@ class Doctor:
         process, others, queued, threads = self._of_the_system()
         busy = stats.busy_seconds
         shares = {name: _part(stage.seconds, busy) for name, stage in stats.stages.items()}
-        # Where the system does not say how long threads were on a CPU: all the time but for their reading.
+        # If the system does not say how long threads were on a CPU: all their busy time except reading.
         running = busy * (1 - shares["read"] - shares["remote"]) if stats.cpu_seconds is None else stats.cpu_seconds
         return Evidence(
             files,
@@ -209,7 +209,7 @@ class Doctor:
         )
 
     def _of_the_system(self) -> tuple[float, float | None, float, tuple[OtherThread, ...]]:
-        """Return the CPUs of this process and of others, those its decoding threads lacked, and other threads."""
+        """Return how many CPUs this process and others used and its decoding threads lacked, and its other threads."""
         first, last = self._first_times, self._last_times
         if first is None or last is None or last.wall <= first.wall:
             return 0.0, None, 0.0, ()
@@ -230,12 +230,12 @@ class Doctor:
         return process, others, queued / seconds, tuple(threads)
 
 
-def _consumer(seen: _Look) -> Consumer:
+def _consumer(seen: _State) -> Consumer:
     seconds = seen.stats.consumer_seconds
     cpu_share = _part(seen.loop.running, seconds)
-    # A thread that waits for batches lacks CPUs, too, when it wakes: as often as between them.
+    # A thread that wakes after waiting for a batch queues for a CPU, too, as often as between batches.
     queue_share = min(1 - cpu_share, _part(seen.loop.queued, seen.loop_seconds))
-    # A thread that waits for the lock wakes after each switch interval to ask for it again.
+    # A thread that waits for the GIL wakes after each switch interval to ask for it again.
     most = _part(seen.loop.turns * sys.getswitchinterval(), seconds)
     return Consumer(cpu_share, queue_share, min(1 - cpu_share - queue_share, most))
 
@@ -263,7 +263,7 @@ def _part(some: float, whole: float) -> float:
     return min(1.0, max(0.0, some / whole)) if whole > 0 else 0.0
 
 
-# What the system says of threads, CPUs, memory and files; where it does not say, that is not an error.
+# What the system reports of threads, CPUs, memory and files; a missing report is not an error.
 
 _TASKS = Path("/proc/self/task")
 _STAT = Path("/proc/stat")
@@ -311,7 +311,7 @@ def scheduled(thread: int) -> ThreadTime:
 
 
 def limited_by_quota() -> bool:
-    """Return whether this process may use less time than its CPUs have, whatever other programs do on them."""
+    """Return whether a quota gives this process less time than its CPUs have, even if they are idle."""
     return hasattr(os, "sched_getaffinity") and available_cpus() < len(os.sched_getaffinity(0))
 
 
@@ -327,7 +327,7 @@ def _machine_seconds() -> float | None:
 
 
 def uses_accelerator() -> bool:
-    """Return whether PyTorch runs on a GPU in this process: a thread that waits for one is busy on its CPU."""
+    """Return whether PyTorch runs on a GPU in this process: a thread that waits for a GPU keeps a CPU busy."""
     cuda = getattr(sys.modules.get("torch"), "cuda", None)
     return cuda is not None and bool(cuda.is_initialized())
 

@@ -1,4 +1,4 @@
-"""A dataset alone: each stage by itself, all together in the pipeline, one verdict, and remedies that were tried."""
+"""Diagnosis of a dataset without a training loop: speeds of its stages, one verdict, and remedies that were tried."""
 
 from __future__ import annotations
 
@@ -59,16 +59,16 @@ _LEAST_SPEEDUP = 1.1
 _PREFETCH = 8
 _REMOTE_READERS = 32
 _LEAST_IMAGES, _MOST_IMAGES = 100, 512
-"""Images that are decoded alone: of fewer, as far as there are more, no rebuild is advised."""
+"""Number of images that are decoded alone. No rebuild is advised by fewer, unless the dataset has no more."""
 _MOST_IMAGE_BYTES = 128_000_000
-"""Of the images that are kept in memory to be decoded again and again."""
+"""The most bytes of images that are kept in memory to be decoded again and again."""
 _MOST_RECODED = 128
 _QUALITY = 95
 _LEAST_SLICE = 32
 _SEEDS = itertools.count()
-"""A turn gets other samples than the one before."""
+"""Seeds of turns, so that a turn reads other samples than the turn before."""
 _PER_THREAD = 16
-"""Images that each thread has at a time: with fewer, threads would stand idle at the end of each slice."""
+"""Images of each thread in a slice: with fewer, threads would be idle for long at the end of each slice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class DatasetSpec(ReadSpec):
 
 @dataclass(frozen=True, slots=True)
 class StageSpeed:
-    """One part of the work."""
+    """The speed of one part of the work."""
 
     name: str
     alone: float | None  # median images a second with nothing else to do; None where that cannot be measured
@@ -94,45 +94,45 @@ class StageSpeed:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One remedy, measured."""
+    """One remedy that was measured."""
 
-    name: str  # what was changed; the first is the present way
-    remedy: str  # what to type to have it, and what it costs
+    name: str  # what was changed; the first trial changes nothing
+    remedy: str  # what to type to apply it, and what it costs
     images_per_second: float  # median of the turns
     spread: tuple[float, float]  # in the slowest turn and in the fastest
-    speedup: float  # median over the rounds of its speed over that of the first in the same round
+    speedup: float  # median over the rounds of its speed relative to the first trial in the same round
 
 
 @dataclass(frozen=True, slots=True)
 class PillowSpeed:
     """How fast Pillow decodes the images that the core leaves to it, from memory and without resizing."""
 
-    share: float  # of the images looked at, those that it decodes
+    share: float  # share of the images looked at that it decodes
     cpu_seconds: float  # CPU time of one such image
     alone: float  # such images a second on one thread
     together: float  # the same on all threads, which take turns wherever Pillow holds the GIL
-    spread: tuple[float, float]  # of that, in the slowest turn and in the fastest
+    spread: tuple[float, float]  # of ``together``, in the slowest turn and in the fastest
 
 
 @dataclass(frozen=True, slots=True)
 class DatasetReport:
-    """What was found."""
+    """The diagnosis of a dataset, with what was measured and tried."""
 
     spec: DatasetSpec
     images: int  # samples of the split
     batch_size: int
     threads: int
-    formats: Mapping[str, int]  # how many of some images have which format; empty for pixels
+    formats: Mapping[str, int]  # number of looked at images by format; empty for pixels
     turned: int  # how many of these have an EXIF orientation that turns or mirrors them
     unreadable: Sequence[str]  # why images could not be loaded, in the order of the dataset
-    pillow: PillowSpeed | None  # what those cost that the core leaves to Pillow; None where there are none
+    pillow: PillowSpeed | None  # speed on images that the core leaves to Pillow; None if there are none
     diagnosis: DoctorReport  # the pipeline's, with an empty training loop
     stages: tuple[StageSpeed, ...]  # each part of the work
-    trials: tuple[Trial, ...]  # what was tried, the present way first; may be empty
-    remedy: str  # the best of them with what it brought, or the diagnosis' own
+    trials: tuple[Trial, ...]  # what was tried, after a trial that changes nothing; may be empty
+    remedy: str  # that of the best trial with its speed-up, or that of the diagnosis
 
     def document(self) -> dict[str, Any]:
-        """Return it as what JSON can hold."""
+        """Return the report as values that JSON can hold."""
         own = asdict(self)
         del own["diagnosis"]
         orientation = {"images": own.pop("turned"), "looked_at": sum(self.formats.values())}
@@ -152,7 +152,7 @@ def examine(spec: DatasetSpec, report: OnTurn) -> DatasetReport:
     if spec.cold:
         require_cold(files_of(dataset))
     report(0, 2, "the pipeline")
-    diagnosis, unreadable = _in_the_pipeline(dataset, settings, spec)
+    diagnosis, unreadable = _diagnose_pipeline(dataset, settings, spec)
     report(1, 2, "some of the images")
     native, others = _some_images(dataset, spec.seconds / 3)
     pillow = None
@@ -194,10 +194,10 @@ def examine(spec: DatasetSpec, report: OnTurn) -> DatasetReport:
     )
 
 
-def _in_the_pipeline(
+def _diagnose_pipeline(
     dataset: Dataset, settings: dict[str, Any], spec: DatasetSpec
 ) -> tuple[DoctorReport, Sequence[str]]:
-    """Return what was found, and why samples could not be loaded."""
+    """Run the pipeline; return its diagnosis, and why samples could not be loaded."""
     # A second pass would find in memory what the first has read: cold figures are those of one pass.
     data = dataset if spec.cold else _long_enough(dataset, settings["batch_size"])
     reasons: dict[int, str] = {}
@@ -277,7 +277,7 @@ def _reading_speed(dataset: Dataset, threads: int, seconds: float) -> float:
 
 
 def _some_images(dataset: Dataset, seconds: float) -> tuple[list[bytes], list[bytes]]:
-    """Return random images, those that the core decodes and the others; none of a dataset of pixels."""
+    """Return random images: those that the core decodes, and the others; both empty for a dataset of pixels."""
     ends, held = time.perf_counter() + seconds, 0
     native: list[bytes] = []
     others: list[bytes] = []
@@ -296,7 +296,7 @@ def _some_images(dataset: Dataset, seconds: float) -> tuple[list[bytes], list[by
 
 @contextlib.contextmanager
 def _without_bad_samples() -> Iterator[None]:
-    """Leave out what cannot be read or decoded; a store that fails is an error."""
+    """Skip the rest of the block if a sample cannot be read or decoded; a store that fails is an error."""
     try:
         yield
     except StorageError:
@@ -306,7 +306,7 @@ def _without_bad_samples() -> Iterator[None]:
 
 
 def _pillow_speed(some: Sequence[bytes], share: float, threads: int, seconds: float) -> PillowSpeed | None:
-    """Return how fast Pillow decodes the same images on one thread and on all, in turns; None if one is damaged."""
+    """Return how fast Pillow decodes images on one thread and on all, in turns; None if an image is damaged."""
     try:
         began, count = time.perf_counter(), 0
         while count < len(some) and (count == 0 or time.perf_counter() - began < seconds / 2 / _ROUNDS):
@@ -343,7 +343,7 @@ def decoding_speed(
     seconds: float,
     decode: DecodeMode = "exact",
 ) -> float | None:
-    """Return images a second that threads decode from memory and resize, over and over; None if one is damaged.
+    """Return images a second that threads decode from memory and resize, over and over; None if an image is damaged.
 
     The images are of formats that the core decodes.
     """
@@ -359,15 +359,15 @@ def decoding_speed(
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """Something to try."""
+    """A change of the loader or of the images, to be tried."""
 
     name: str  # what is changed
-    remedy: str  # what to type to have it, and what it costs
-    speed: Callable[[float], float]  # measures images a second in about so many seconds
+    remedy: str  # what to type to apply it, and what it costs
+    speed: Callable[[float], float]  # measures images a second, in about the given seconds
 
 
 def _try(ways: list[Way], seconds: float, on_turn: OnTurn) -> list[Trial]:
-    """Measure ways in turns; the first is what the others are compared with."""
+    """Measure changes in turns; the others are compared with the first."""
     speeds = in_turns({way.name: way.speed for way in ways}, _ROUNDS, seconds, on_turn)
     return [
         Trial(
@@ -426,7 +426,7 @@ def _recoded(images: Sequence[bytes], recipe: Recipe) -> Iterator[bytes]:
 
 
 def ways_to_load(verdict: Verdict, dataset: Dataset, settings: dict[str, Any], evidence: Evidence) -> list[Way]:
-    """Return the settings of a loader that may help, after the present ones; nothing where there are none."""
+    """Return settings of a loader that may help, after the present ones; empty if no settings may help."""
     setup = evidence.setup
     more_threads, connections = max(8, 4 * setup.cpus), 2 * setup.connections
     changes: list[tuple[str, str, dict[str, Any]]] = []

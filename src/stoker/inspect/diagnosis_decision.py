@@ -12,7 +12,7 @@
                                      it computes without the lock       transform-bound
                                      otherwise                          consumer-bound
 
-Thresholds are far from what plain cases give, because a share that is measured on a busy machine moves by tenths.
+Thresholds are far from the figures of clear cases, because a share measured on a busy machine varies by tenths.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ Verdict = Literal[
 
 _LEAST_BATCHES = 2
 _WAITS = 0.2
-"""Share of its time that a consumer waits for batches before the loader is what holds it up."""
+"""Share of its time that a consumer waits for batches, from which on the loader is the bottleneck."""
 _WAITS_A_LITTLE = 0.08
 _FILES = 0.3
-"""Share of the decoding threads' time that reading takes before files are the reason, if the threads do not run."""
+"""Share of the decoding threads' time from which on reading is the bottleneck, if the threads are off the CPUs."""
 _OFF_CPU = 0.25
 _ALL_BUSY = 0.75
 _GIL_LOST = 0.2
-"""Share of its time that a consumer loses to others' Python before they are the reason."""
+"""Share of its time that a consumer loses to other Python threads, from which on they are the bottleneck."""
 _GIL_HELD = 0.4
 _OTHERS_BUSY = 0.25
 _MOST_CACHED = 0.7
-"""Share of files in the page cache from which on slow reads do not come from a cold one."""
+"""Share of files in the page cache from which on a cold cache is not the reason of slow reads."""
 _KEPT = 0.4
-"""Share of the bytes read that must have come to stay in the page cache for a second pass to be spared them."""
+"""Share of the bytes read that must be in the page cache afterwards, so that a second pass finds them there."""
 _IN_PYTHON = 0.4
 _COMPUTES = 0.5
-"""Share of the consumer's own time on a CPU, or ready for one, from which on computing is what it does."""
+"""Share of the consumer's own time on a CPU, or ready for one, from which on it counts as computing."""
 _NO_CONSUMER = 0.02
 """Share of the time below which a consumer does nothing but take batches."""
 _MANY = 20.0
@@ -91,8 +91,8 @@ class Consumer:
 
     cpu_share: float = 0.0  # it ran on a CPU
     queue_share: float = 0.0  # it was ready to run and no CPU was free
-    # the most in which it may have waited for the interpreter's lock: it was off the CPU, and came back to it as often
-    # as a thread that waits for the lock does. One sleep, however long, is not that
+    # the most in which it may have waited for the GIL: it was off the CPU, and came back to it as often as a thread
+    # that waits for the GIL does. One sleep, however long, does not count
     blocked_share: float = 0.0
 
 
@@ -103,17 +103,17 @@ class Files:
     name: str = ""  # as a person calls it: a path, a URL or a pattern
     remote: bool = False  # whether it is a store
     size_bytes: int | None = None  # of all files; None where that is not known
-    memory_bytes: int | None = None  # how much of files memory could hold now; None where the system does not say
+    memory_bytes: int | None = None  # bytes of files that memory could hold now; None if the system does not say
     cached_before: float | None = None  # share of the bytes in the page cache before; None if unknown
     cached_after: float | None = None  # the same afterwards
-    is_directory: bool = False  # whether that is one directory of this machine, and not a pattern, list or mixture
+    is_directory: bool = False  # whether ``name`` is one directory of this machine, and not a pattern, list or mixture
     loose: bool = False  # whether the samples are image files, and not in shards
-    pixels: bool = False  # whether the images are stored as pixels, of which nothing is decoded
+    pixels: bool = False  # whether the images are stored as pixels, so that nothing is decoded
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What a remedy depends on: the settings of the loader, and what it runs beside."""
+    """What a remedy depends on: the settings of the loader, and the machine and process that it runs in."""
 
     threads: int
     cpus: int  # CPUs this process may use; of several ranks on a node its share of them
@@ -158,14 +158,14 @@ class Evidence:
     bytes_per_second: float = 0.0  # read from files or a store
     process_cpus: float = 0.0  # CPUs that this process kept busy
     other_cpus: float | None = None  # CPUs that other programs kept busy; None where the system does not say
-    gil_held_share: float = 0.0  # how often the lock was taken when a thread that had slept came for it
+    gil_held_share: float = 0.0  # how often the GIL was held when a thread woke up and asked for it
     consumer: Consumer = field(default_factory=Consumer)
-    threads: tuple[OtherThread, ...] = ()  # others that run Python, the busiest first
+    threads: tuple[OtherThread, ...] = ()  # other threads that run Python, the busiest first
     unreadable: int = 0  # images that could not be loaded, as far as that was counted
 
     @property
     def speed(self) -> float:
-        """Samples a second, as it is."""
+        """Samples a second that the consumer took."""
         return self.samples / self.seconds if self.seconds > 0 else 0.0
 
     @property
@@ -185,7 +185,7 @@ class Evidence:
 
     @property
     def headroom(self) -> float:
-        """How many times as fast as the consumer the loader is."""
+        """Speed of the loader relative to that of the consumer."""
         return self.loader_speed / (self.consumer_speed or self.speed or 1.0)
 
     @property
@@ -195,7 +195,7 @@ class Evidence:
 
     @property
     def lacks_threads(self) -> bool:
-        """Whether more decoding threads could be had, and would have work."""
+        """Whether there are CPUs for more decoding threads, which would have work."""
         return self.setup.threads < self.setup.cpus and self.all_busy
 
     @property
@@ -216,14 +216,14 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class DoctorReport:
-    """One verdict, one remedy, and what led there.
+    """One verdict, one remedy, and the figures behind them.
 
     Attributes:
-        verdict: What holds the speed down: ``storage-bound``, ``cold-cache``, ``thread-bound``, ``decode-bound``,
+        verdict: What limits the speed: ``storage-bound``, ``cold-cache``, ``thread-bound``, ``decode-bound``,
             ``consumer-bound``, ``transform-bound``, ``gil-bound``, ``balanced``, or ``unknown`` after too few batches.
-        sentence: The same for a person, with its figures.
+        sentence: The verdict in words, with its figures.
         remedy: The first thing to do.
-        evidence: All figures.
+        evidence: All figures of the diagnosis.
     """
 
     verdict: Verdict
@@ -247,7 +247,7 @@ class DoctorReport:
         return self.evidence.consumer_speed
 
     def lines(self) -> list[str]:
-        """Return it for a person, in a few lines."""
+        """Return the report as a few lines of text."""
         lines = [f"{self.verdict}: {self.sentence}", f"remedy: {self.remedy}"]
         e = self.evidence
         if not e.batches:
@@ -260,7 +260,7 @@ class DoctorReport:
         return [*lines, f"{e.speed:.0f} images/s over {e.batches} batches; the consumer {shares}{top}; {loader}"]
 
     def document(self) -> dict[str, Any]:
-        """Return it as what JSON can hold."""
+        """Return the report as values that JSON can hold."""
         return {
             "verdict": self.verdict,
             "sentence": self.sentence,
@@ -273,7 +273,7 @@ class DoctorReport:
 
 
 def decide(evidence: Evidence) -> DoctorReport:
-    """Return what holds the speed down, and what to do first."""
+    """Return what limits the speed, and what to do first."""
     verdict = _verdict(evidence)
     return DoctorReport(verdict, *WORDS[verdict](evidence), evidence)
 
@@ -281,22 +281,22 @@ def decide(evidence: Evidence) -> DoctorReport:
 def _verdict(e: Evidence) -> Verdict:
     if e.batches < _LEAST_BATCHES or e.seconds <= 0:
         return "unknown"
-    if _others_hold_the_lock(e):
+    if _others_hold_the_gil(e):
         return "gil-bound"
-    return _of_the_loader(e) if e.wait_share >= _WAITS else _of_the_consumer(e)
+    return _loader_verdict(e) if e.wait_share >= _WAITS else _consumer_verdict(e)
 
 
-def _others_hold_the_lock(e: Evidence) -> bool:
+def _others_hold_the_gil(e: Evidence) -> bool:
     if e.gil_held_share < _GIL_HELD or not e.others_busy:
         return False
-    # Requests to a store are made by Python, and so is what Pillow decodes: both wait for the lock, too.
+    # Requests to a store and decoding by Pillow run in Python, and wait for the GIL, too.
     in_python = e.stages.get("remote", 0.0) + e.stages.get("convert", 0.0)
-    with_cpu = max(0.1, 1 - e.consumer.queue_share)  # time without a CPU is not lost to the lock
+    with_cpu = max(0.1, 1 - e.consumer.queue_share)  # time without a CPU is not lost to the GIL
     lost = e.gil_share + e.consumer_share * min(1.0, e.consumer.blocked_share / with_cpu)
     return lost >= _GIL_LOST or (e.wait_share >= _WAITS and in_python >= _IN_PYTHON)
 
 
-def _of_the_loader(e: Evidence) -> Verdict:
+def _loader_verdict(e: Evidence) -> Verdict:
     if e.waiting_for_files >= _FILES and 1 - e.cpu_share - e.queue_share >= _OFF_CPU:  # and not for a CPU
         return "cold-cache" if _comes_from_memory_next_time(e) else "storage-bound"
     spare = e.setup.cpus - e.process_cpus
@@ -316,7 +316,7 @@ def _comes_from_memory_next_time(e: Evidence) -> bool:
     return newly_cached >= _KEPT * read and files.size_bytes * (1 - files.cached_after) <= files.memory_bytes
 
 
-def _of_the_consumer(e: Evidence) -> Verdict:
+def _consumer_verdict(e: Evidence) -> Verdict:
     if e.wait_share >= _WAITS_A_LITTLE:
         return "balanced"
     if e.consumer.cpu_share + e.consumer.queue_share < _COMPUTES:
@@ -359,7 +359,7 @@ def _disk_remedy(e: Evidence) -> str:
 
 
 def rebuild_command(dataset: str, options: str, rejects: int, *, loose: bool) -> str:
-    """Return what to type to make a new dataset of one, that accepts as many rejects as are known."""
+    """Return the command that makes a new dataset of another, and accepts as many rejects as are known."""
     accept = f" --max-rejects {rejects}" if rejects else ""
     return f"stoker {'build' if loose else 'repack'} {dataset} NEW{options and ' '}{options}{accept}"
 
@@ -376,7 +376,7 @@ def _smaller(e: Evidence) -> str:
 
 
 def _store_remedy(e: Evidence) -> str:
-    # Half of the budget is what is asked for at a time.
+    # Half of the budget is requested at a time.
     if e.setup.ahead_bytes < 2 * e.setup.connections * e.sample_bytes:
         size = format_size(8 * e.setup.connections * e.sample_bytes)
         return f"the budget keeps most connections idle: read_ahead=stoker.ReadAhead({size!r}); costs that memory"
@@ -484,4 +484,4 @@ WORDS: Mapping[Verdict, Callable[[Evidence], tuple[str, str]]] = {
     "gil-bound": _gil_bound,
     "balanced": _balanced,
 }
-"""Of each verdict: the sentence with its figures, and the remedy."""
+"""For each verdict, a function that returns the sentence with its figures, and the remedy."""

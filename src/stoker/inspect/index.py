@@ -1,4 +1,4 @@
-"""Making TFRecords random-access: the text index beside each."""
+"""Makes TFRecords random-access: writes the text index beside each of them."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _index_readable(path: Location, size: int) -> IndexedShard:
         try:
             if np.array_equal(read_index(path, size), rows):
                 return IndexedShard(str(path), "up to date", len(rows), size)
-        except IndexMismatchError:  # what is there belongs to another file, and is written again
+        except IndexMismatchError:  # the existing index belongs to another file, and is written again
             pass
         outcome = "rewritten"
     write_index(path, rows)
