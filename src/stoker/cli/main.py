@@ -65,7 +65,7 @@ _NO_THREAD = "can't start new thread"
 """The text of Python's `RuntimeError` when the system refuses a thread, which nothing else identifies."""
 
 _CORE_SETTING = "STOKER_KERNELS"
-"""Environment variable that the compiled core names in its `ImportError` if the value is wrong."""
+"""The environment variable that the compiled core names in its `ImportError` if the value is wrong."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

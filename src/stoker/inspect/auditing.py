@@ -136,7 +136,7 @@ class DuplicateGroup:
 
     Attributes:
         how: ``bytes``: their files are equal. ``pixels``: their sizes and RGB pixels are equal. ``near``: they show
-            nearly the same, perhaps mirrored; each differs from another by at most the distance that was asked for.
+            nearly the same, perhaps mirrored; each is at most the requested distance from another of the group.
         images: The images, by split, then by number. Of images that are the same in a stricter sense, only the first.
         splits: Their splits; if there are several, images of one leak into another.
         labels: Their classes; if there are several, at least one is wrong.
