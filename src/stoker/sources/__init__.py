@@ -1,19 +1,19 @@
-"""Where images come from: a source is listed once, in an order that no file system can change.
+"""Sources of images: each is listed once, in an order that does not depend on the file system.
 
-- ``listing``: tells the kinds of sources apart (start here to add one), and saves listings; ``look``: what they see
+- ``kinds``: asks each kind of source in turn (start here to add one); ``look``: what kinds check; ``listing``: files
 - modules that end with a `Kind`, such as ``coco``: the kinds
-- ``source``: what each kind fills in, and the result; ``items``: its table
-- ``reader``: what reads the items of a source; ``parquet_files``: those of Parquet
+- ``source``: the listed source, and the builder that a kind fills; ``items``: its table
+- ``reader``: reads the items of a source; ``parquet_files``: reads Parquet
 - ``boxes``: boxes; ``drawn_masks``: masks; ``pixels``: images and masks beside an image
 - ``tables``: rows and columns of tables
-- ``names``, ``split_lists``, ``known_layouts``: what names of files and folders say of splits and classes
+- ``names``, ``split_lists``, ``known_layouts``: splits and classes by names of files and folders
 - ``labels``: formats of labels, and ImageNet's 1,000 classes
-- ``records``: what a program has, in sequences and in iterables, and datasets of other libraries
+- ``records``: records that a program has in sequences and iterables, and datasets of other libraries
 - ``files``, ``tar_format``: reading folders, files and tars
 
-All raise `SourceError` for what is damaged or cannot be used; `ConfigError` for what the user says that does not fit,
-or a package that is not installed; `OSError` for what cannot be read, a ``StorageError`` where a store cannot be
-reached. Docstrings of what this package exports say which, others what is more.
+All raise `SourceError` for a source that is damaged or cannot be used, `ConfigError` for an option that does not fit or
+a package that is not installed, and `OSError` for a file that cannot be read: a ``StorageError`` if a store cannot be
+reached. Exported functions document all of these, others only further errors.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Boxes of images: where they come from while images are read, the formats that have them, and where these lie.
+"""Boxes of images: their formats, where annotations are looked for, and how they are read with the images.
 
 - Pascal VOC's XML in a folder (`BoxFolder`) or where the images lie (`MappedBoxes`), read image by image
 - XML in a tar (`read_box_tar`), the CSV that the ImageNet build scripts make (`read_box_csv`), and Tiny ImageNet's
   lists (`read_tiny_boxes`), read once and put into the table of the images by a `BoxTable`
-- what other kinds of sources have read (`TableBoxes`), collected by `BoxColumns`
+- boxes that other kinds of sources read themselves (`TableBoxes`), collected by `BoxColumns`
 """
 
 from __future__ import annotations
@@ -68,15 +68,15 @@ _PROGRESS_MEMBERS = 1024
 _SHOWN_LINES = 5
 
 _BACK = {5: 5, 6: 8, 7: 7, 8: 6}
-"""By which orientation an upright image becomes the stored one, where that changes its width and height."""
+"""Orientations that turn an upright image into the stored one, for those that swap width and height."""
 
 BOX = np.dtype([("corners", "<f8", 4), ("label", "<i4")])
 """A box in the column ``boxes``: xmin, ymin, xmax, ymax as fractions of the image's sides, and its class or -1."""
 
 OUTSIDE, EMPTY = 1, 2
-"""Flaws of boxes: one leaves the image; one has no area."""
+"""Flaws of boxes: a part is outside the image; the area is 0."""
 
-_ROUNDING = 1e-4  # of corners that records hold in single precision
+_ROUNDING = 1e-4  # error of corners, which records hold in single precision
 
 MAX_XML_BYTES = 2**22
 """Longest annotation that is read."""
@@ -85,8 +85,8 @@ _KEY_BYTES = 16
 _ROW = np.dtype(
     [("key", f"S{_KEY_BYTES}"), ("stem", f"S{_KEY_BYTES}"), ("box", BOX), ("annotation", "<i4"), ("name", "<i4")]
 )
-"""A box in a `BoxTable`: what stands for the folder and the stem of its annotation, and for the stem alone; which
-annotation it was read from, and which name the object has there, or -1 where that annotation has no box."""
+"""A box in a `BoxTable`: digests of the folder and stem of its annotation, and of the stem alone; the box; the number
+of the annotation; and the number of the object's name, or -1 for an annotation without boxes."""
 _PACKED_ROW = struct.Struct(f"<{_KEY_BYTES}s{_KEY_BYTES}s4diii")
 _MAX_KEY_BYTES = 255  # of a file name
 _MAX_BOXES = 2**24
@@ -98,7 +98,7 @@ _MAX_DAMAGED = 2**18
 class Annotations(ABC):
     """The annotations of one split. Read-only; safe in any thread; can be pickled.
 
-    A saved listing has the ``name`` of their kind and their fields.
+    A saved listing has the ``name`` of the class and its fields.
     """
 
     name: ClassVar[str]
@@ -119,7 +119,7 @@ class Annotations(ABC):
 
         Args:
             item: The image.
-            class_name: Its class; empty when it has none.
+            class_name: Its class; empty without one.
             class_names: The whole label set.
 
         Raises:
@@ -128,10 +128,10 @@ class Annotations(ABC):
 
     @abstractmethod
     def flaws(self, item: Item, class_name: bytes) -> int:
-        """Return what is wrong with boxes of one image that `read` cuts off or drops: `OUTSIDE`, `EMPTY`, both or 0."""
+        """Return the flaws of boxes of one image that `read` clips or drops: `OUTSIDE`, `EMPTY`, both or 0."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return what `from_json` makes the same annotations of, as JSON has it."""
+        """Return JSON values from which `from_json` makes the same annotations."""
         values = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
         return {name: to_text(value) if isinstance(value, bytes) else value for name, value in values.items()}
 
@@ -150,15 +150,15 @@ class Annotations(ABC):
         return annotations
 
     def check(self, table: ItemTable, classes: int) -> None:  # noqa: B027 - of most there is nothing
-        """Check what a saved table has of them."""
+        """Check their columns in the table of a saved listing."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableBoxes(Annotations):
-    """Annotations that the listing has read.
+    """Annotations that the listing has read into the table.
 
-    The column ``boxes`` has an array of `BOX` for each item, ``damaged`` what is wrong with its annotation; empty where
-    that is nothing; ``annotated`` what `turn_back` needs; ``flaws`` what `flaws` returns.
+    The column ``boxes`` has an array of `BOX` for each item. ``damaged`` says what is wrong with its annotation, and is
+    empty if nothing is; ``annotated`` has the sizes for `turn_back`; ``flaws`` has the results of `flaws`.
     """
 
     name: ClassVar[str] = "table"
@@ -208,11 +208,11 @@ class TableBoxes(Annotations):
 
 
 def turn_back(boxes: list[Box], item: Item, data: object) -> list[Box]:
-    """Return boxes as they lie in the image as it is stored, given its file or at least the header.
+    """Return boxes in the orientation in which the image is stored, given its file or at least the header.
 
-    Annotation tools show photographs as their EXIF orientation says. The column ``annotated`` has the width and the
-    height that the annotation states: where these are those of the image turned, the boxes are turned back. Pixels have
-    no orientation.
+    Annotation tools show photographs turned by their EXIF orientation. The column ``annotated`` has the width and the
+    height that the annotation states: if they are those of the turned image, the boxes are turned back. Pixels have no
+    orientation.
     """
     width, height = item.columns.get("annotated", (0, 0))
     if width == height or not boxes or not isinstance(data, bytes) or not is_turned(data):
@@ -228,7 +228,7 @@ def _boxes_of(table: ItemTable, rows: NDArray[np.int64]) -> Blobs:
 
 
 class BoxColumns:
-    """The columns of `TableBoxes` while a listing reads annotations: first all images, in their order, or one by one.
+    """Collects the columns of `TableBoxes` while annotations are read; each image is added, in order, before its boxes.
 
     Attributes:
         names: The classes that boxes have, each with a number.
@@ -250,13 +250,13 @@ class BoxColumns:
         return len(self.flaws) - 1
 
     def add(self, image: int, name: bytes, box: Box) -> None:
-        """Add a box of the class of a name."""
+        """Add a box of the class with a name."""
         self._corners.extend(box.corners)
         self._names.append(self.names.setdefault(name, len(self.names)))
         self._images.append(image)
 
     def classes(self, root: str, names: Sequence[bytes] = ()) -> tuple[bytes, ...]:
-        """Return some names, or else those of all boxes, sorted; refuse what cannot be classes of a source."""
+        """Return ``names``, or else the names of all boxes, sorted; refuse names that cannot be classes of a source."""
         classes = tuple(names) or tuple(sorted(self.names))
         wrong = [name for name in classes if not name or has_control_character(name)]
         if wrong or len(classes) > MAX_CLASSES:
@@ -285,7 +285,7 @@ class BoxColumns:
 
 @dataclass(frozen=True, slots=True)
 class NamedBox:
-    """A box, and what its annotation says of the object: its name, and whether it is difficult or truncated."""
+    """A box, and the name of its object in the annotation, and whether that is marked as difficult or truncated."""
 
     name: bytes
     box: Box
@@ -294,7 +294,7 @@ class NamedBox:
 
 
 class NamedBoxes(list[NamedBox]):
-    """The boxes of an annotation, the ``size`` of the image that it states, and the ``flaws`` that `flaws_of` sees."""
+    """The boxes of an annotation, the ``size`` of the image that it states, and the ``flaws`` from `flaws_of`."""
 
     size: tuple[float, float] = (0, 0)
     flaws = 0
@@ -332,7 +332,7 @@ def _is_of(name: bytes, class_name: bytes, class_names: Collection[bytes]) -> bo
 
 
 def parse_annotation(text: bytes) -> NamedBoxes:
-    """Return all boxes of an annotation; ``ValueError`` if it is no such XML, or a number in it is not finite.
+    """Return all boxes of an annotation; ``ValueError`` if it is not such XML, or a number in it is not finite.
 
     Coordinates are divided by the size that the XML states (annotators saw scaled pictures, so it may differ from the
     image's), put in order and clamped to 0..1; empty boxes are dropped.
@@ -351,7 +351,7 @@ def parse_annotation(text: bytes) -> NamedBoxes:
         name = (item.findtext("name") or "").strip().encode()
         flags = [(item.findtext(tag) or "").strip().lower() in ("1", "true") for tag in ("difficult", "truncated")]
         corners_of_all = item.findall("bndbox")
-        if not corners_of_all:  # a polygon of CVAT's, or a box that is turned
+        if not corners_of_all:  # a polygon of CVAT's, or a rotated box
             others = format_some([child.tag for child in item if len(child)], _SHOWN_LINES) or "no other"
             shown = name.decode()[:40]
             raise ValueError(f"an object {shown!r} has no <bndbox>, but {others}; write the box around it")
@@ -395,10 +395,10 @@ def _number(element: Element, path: str) -> float:
 
 
 class BoxTable:
-    """The boxes of all annotations in a file by the names of images, before they become columns of a table.
+    """The boxes of all annotations in a file, by names of images, before they become columns of a table.
 
-    With ``replacing`` an annotation replaces an earlier one of the same name, as a member of a tar does when it is
-    unpacked; otherwise its boxes are added to those.
+    With ``replacing`` an annotation replaces an earlier one of the same name, as members of a tar do in unpacking;
+    otherwise the boxes of both count.
     """
 
     def __init__(self, where: str, *, replacing: bool) -> None:
@@ -418,7 +418,7 @@ class BoxTable:
         if self._replacing:
             self._annotations += 1
             self.damaged.pop(key, None)
-        for named in boxes or (None,) * self._replacing:  # no box replaces others, too
+        for named in boxes or (None,) * self._replacing:  # an annotation without boxes replaces others, too
             if self._rows.tell() == _MAX_BOXES * _ROW.itemsize:
                 raise SourceError(f"{self.where} holds more than {_MAX_BOXES} boxes", path=self.where)
             corners, number = (0.0, 0.0, 0.0, 0.0), -1
@@ -438,10 +438,9 @@ class BoxTable:
     def columns(
         self, table: ItemTable, rows: NDArray[np.int64], classes: Sequence[bytes]
     ) -> Iterator[tuple[bytes, bytes]]:
-        """Yield the columns of `TableBoxes` for consecutive images of a table; no box is added afterwards.
+        """Yield the columns of `TableBoxes` for consecutive images of a table; no box can be added afterwards.
 
-        Their boxes are chosen as `read_boxes` chooses them. Annotations that lie in folders named after classes are
-        looked up by class.
+        Boxes are chosen as in `read_boxes`. Annotations in folders named after classes are looked up by class.
         """
         per_class = not self._folders.isdisjoint(classes)
         damaged = self.damaged if per_class else {key.rpartition(b"/")[2]: what for key, what in self.damaged.items()}
@@ -464,7 +463,7 @@ class BoxTable:
                 yield boxes[chosen].tobytes(), problem.encode("utf-8", "backslashreplace")
 
     def _newest(self, by: str) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """Return all keys, ascending, with the numbers of names and the boxes; of each key only the last annotation."""
+        """Return all keys, ascending, with the numbers of names and the boxes; only the last annotation of each key."""
         rows = np.frombuffer(self._rows.getbuffer(), _ROW)
         rows = rows[np.argsort(rows[by], kind="stable")]
         is_last = np.append(rows[by][1:] != rows[by][:-1], True)[: len(rows)]
@@ -482,7 +481,7 @@ class BoxTable:
 
 
 def _digest(key: bytes) -> bytes:
-    """Return a short digest of a name, which is searched for instead of it."""
+    """Return a short digest of a name, to search for in place of the name."""
     return hashlib.blake2b(key, digest_size=_KEY_BYTES).digest()
 
 
@@ -496,11 +495,11 @@ def find_boxes(
 ) -> dict[str, Annotations | BoxTable]:
     """Return the annotations of each split; a split without annotations is absent.
 
-    Looked at, in this order: what the user names, a folder of XML files, a tar of them, or a CSV file; a folder of
+    Searched in this order: ``explicit``, the user's folder of XML files, tar of them, or CSV file; a folder of
     `ANNOTATION_FOLDERS` in the first of ``tops``; the path of the images with its last component ``Data`` replaced by
-    ``Annotations``; such a folder in the other tops; a file of the names under which the annotations of ImageNet and of
-    Stanford Dogs are distributed. In a folder of annotations, one for the split comes before the folder itself. The
-    ``folders`` of the splits are relative to ``base``, the folder of the images: empty, or ending in a slash.
+    ``Annotations``; such a folder in the other tops; a file with a name under which the annotations of ImageNet or
+    Stanford Dogs are distributed. In a folder of annotations, its folder for the split comes first. The ``folders`` of
+    the splits are relative to ``base``, the folder of the images: empty, or ending in a slash.
     """
     path = location(explicit).resolve() if explicit is not None else _find_annotations(tops, base)
     if explicit is not None and not location(explicit).exists():
@@ -526,7 +525,7 @@ def _find_annotations(tops: tuple[Location, ...], base: Location) -> Location | 
     mirrored = annotations_beside(os.fsencode(str(base)))
     mirrors = [] if mirrored is None else [from_uri(mirrored)]
     below = [[top / os.fsdecode(name) for name in sorted(ANNOTATION_FOLDERS)] for top in tops]
-    # In ILSVRC's layout the folder that mirrors that of the images is more exact than the one above it.
+    # In ILSVRC's layout the folder that mirrors the folder of the images is more exact than its parent.
     candidates = chain(*below[:1], mirrors, *below[1:])
     folder = next((candidate for candidate in candidates if candidate.is_dir()), None)
     if folder is None:
@@ -559,7 +558,7 @@ class _XmlFiles(Annotations):
 
     @abstractmethod
     def locate(self, class_name: bytes, image_path: bytes) -> bytes | None:
-        """Return where the XML of an image must be, whether or not it is there; None if there is none."""
+        """Return where the XML of an image must be, whether or not it exists; None if it cannot have one."""
 
     def read(self, item: Item, class_name: bytes, class_names: Collection[bytes]) -> list[Box]:
         path = self.locate(class_name, item.path)
@@ -606,7 +605,7 @@ class MappedBoxes(_XmlFiles):
 
 
 def annotations_beside(where: bytes) -> bytes | None:
-    """Return an absolute path or a URL with ``Annotations`` for its last part ``Data``; None if it has no such part."""
+    """Return a path or URL with its last part ``Data`` replaced by ``Annotations``; None if it has no such part."""
     bucket, rest = split_bucket(where)
     parts = rest.split(b"/")
     if not replace_last(parts, b"Data", b"Annotations"):
@@ -617,8 +616,8 @@ def annotations_beside(where: bytes) -> bytes | None:
 def read_box_tar(path: Location, progress: Progress | None) -> BoxTable:
     """Read every annotation of a tar, which may be compressed with gzip.
 
-    A damaged annotation is an error of its image, not of the tar. Members that end neither in ``.xml`` nor in nothing
-    (Stanford Dogs) are passed over.
+    A damaged annotation is an error of its image, not of the tar. Members with a suffix other than ``.xml`` are skipped
+    (those of Stanford Dogs have none).
     """
     boxes = BoxTable(str(path), replacing=True)
     total = path.size()
@@ -689,8 +688,8 @@ def read_tiny_boxes(base: Location, class_names: Iterable[bytes], warnings: list
 
     They lie in ``<wnid>_boxes.txt`` in each class folder and in `TINY_LIST`. A line is
     ``NAME.JPEG<TAB>x0<TAB>y0<TAB>x1<TAB>y1``; in `TINY_LIST` the class follows the name. The numbers are pixels of the
-    64 x 64 image, from 0 to 63, the last one included (a whole image is ``0 0 63 63``), whatever the columns are called
-    elsewhere.
+    64 x 64 image, from 0 to 63, the last one included (a whole image is ``0 0 63 63``), even if the columns have other
+    names elsewhere.
     """
     names = [name.decode("utf-8", "surrogateescape") for name in sorted(class_names)]
     lists = [base / "train" / name / f"{name}{TINY_BOXES}" for name in names]
@@ -709,11 +708,11 @@ def _lines_of(path: Location) -> list[bytes] | None:
 
 
 def _add_list(lines: Iterable[bytes], boxes: BoxTable) -> int:
-    """Add the boxes of one file; return how many lines have none."""
+    """Add the boxes of one file; return how many lines are not boxes."""
     seen: set[bytes] = set()
     bad = 0
     for line in lines:
-        if line in seen:  # a line that comes twice is one box
+        if line in seen:  # a repeated line is one box
             continue
         seen.add(line)
         columns = line.split(b"\t")

@@ -1,11 +1,11 @@
 """COCO's JSON files: ``instances_val2017.json`` with boxes, ``captions_val2017.json`` with captions of images.
 
 docs/reference/images.md says where files and images lie. The files of several splits are one source, in which
-categories of one name are one class. Images have no class; their boxes do. An image that is not there is an item all
-the same, which a build names among the rejects. Boxes of crowds are omitted.
+categories of one name are one class. Images have no class; their boxes do. A missing image is still an item, which a
+build reports as a reject. Boxes of crowds are omitted.
 
 A file is decoded one image, one annotation and one category at a time, so that it takes little more memory than its
-text has bytes. What masks are drawn from lies in temporary files until then.
+text has bytes. The polygons and RLE of masks lie in temporary files until they are drawn.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _HAS_IMAGES = re.compile(rb'"images"\s*:\s*\[')
 _BLANKS = re.compile(r"[ \t\r\n]*")
 _LISTS = ("images", "annotations", "categories")
 _BOX_NUMBERS = 4
-_INT64 = range(-(2**63) + 1, 2**63)  # but `_NO_CATEGORY`
+_INT64 = range(-(2**63) + 1, 2**63)  # without `_NO_CATEGORY`
 _NO_CATEGORY = -(2**63)
 
 _LIST = re.compile(rb'\s*(\xef\xbb\xbf)?\{.*"(images|annotations)"\s*:\s*\[', re.DOTALL)
@@ -82,29 +82,29 @@ class CocoFile:
 
     path: Location  # where it lies
     split: str  # the split of its images
-    subject: str  # what it says of them, as its name has it without the split: ``instances``, ``captions``
+    subject: str  # the rest of its name without the split: ``instances``, ``captions``
     images: Location | None = None  # the folder that may have its images; None if it was not looked for
-    is_of_folders: bool = False  # whether folders that may be classes lie in it
+    is_of_folders: bool = False  # whether ``images`` has folders that may be classes
 
     @classmethod
     def called(cls, path: Location, images: Location | None = None) -> CocoFile:
-        """Return a file with the split that its name says, as ``instances_val2017.json`` does.
+        """Return a file with the split in its name, such as ``instances_val2017.json``.
 
-        The last word decides if it is one, otherwise any. Of a file of Roboflow's it is its folder.
+        The last word decides if it is a split, otherwise any word. For Roboflow's file it is the folder.
         """
         words = [path.parent.name] if path.name == _ROBOFLOW else _stem(path).split("_")
         last = words[-1].lower()
-        told = {len(words) - 1: split for start, split in _STARTS.items() if last.startswith(start)} or {
+        splits = {len(words) - 1: split for start, split in _STARTS.items() if last.startswith(start)} or {
             at: SPLIT_WORDS[name]
             for at, word in enumerate(words)
             if (name := without_year(word.lower())) in SPLIT_WORDS
         }
-        at, split = next(iter(told.items()), (len(words), "train"))
+        at, split = next(iter(splits.items()), (len(words), "train"))
         return cls(path, split, "_".join(words[:at] + words[at + 1 :]), images)
 
 
 def find_coco(look: Look) -> list[CocoFile]:
-    """Return the COCO files of a folder whose images lie beside them in folders that are no classes."""
+    """Return the COCO files of a folder whose images lie beside them, in folders that are not classes."""
     return [file for file in look.once(_find_all) if not file.is_of_folders]
 
 
@@ -165,7 +165,7 @@ def is_coco(path: Location) -> bool:
 def _checked(file: CocoFile, tops: Sequence[Location]) -> CocoFile | None:
     """Return a file if it begins like COCO's, and note whether its images may lie in folders of classes.
 
-    That is the first of some folders that has the first image, where none is called after images.
+    If no folder is named after images, they lie in the first of ``tops`` that has the file's first image.
     """
     if not is_coco(file.path):
         return None
@@ -181,9 +181,9 @@ def _checked(file: CocoFile, tops: Sequence[Location]) -> CocoFile | None:
 
 
 def of_each_split(files: Sequence[CocoFile]) -> list[CocoFile]:
-    """Return the file of each split: ``instances`` if there are any; nothing where several may be meant.
+    """Return a file for each split, ``instances`` if there are any; nothing if several could be meant.
 
-    A split without may have an ``image_info``, which names images that have no annotations.
+    A split without a file may have an ``image_info``, which names images that have no annotations.
     """
     chosen = [file for file in files if file.subject.startswith(_INSTANCES)]
     chosen = chosen or [file for file in files if file.subject != _UNANNOTATED] or [*files]
@@ -195,7 +195,7 @@ def of_each_split(files: Sequence[CocoFile]) -> list[CocoFile]:
 
 
 def find_images(file: CocoFile, paths: Sequence[bytes], within: Location | None) -> Location:
-    """Return the folder of the images of a file, given the paths in it; it lies ``within`` another if one is given."""
+    """Return the folder of the images of a file, given the paths in it; only a folder ``within`` that one, if given."""
     path, parent, above = file.path, file.path.parent, file.path.parent.absolute().parent
     name = _last_word(path)
     is_apart = parent.name == _ANNOTATIONS
@@ -220,7 +220,7 @@ def find_images(file: CocoFile, paths: Sequence[bytes], within: Location | None)
 
 
 def unused_beside(look: Look, base: Location, folders: Sequence[Location]) -> Iterator[bytes]:
-    """Yield the paths of folders that lie beside those of the images and hold none of these."""
+    """Yield the paths of folders beside the folders of the images that hold none of the images."""
     used = {path for folder in folders for path in (folder, *folder.parents) if base in (path, *path.parents)}
     for path in sorted(used - {*folders}, key=str):
         children = [path / os.fsdecode(name) for name in look.folders_in(path.to_uri())]
@@ -259,7 +259,7 @@ def _read(path: Location) -> str | None:
 
 
 def _claim(look: Look) -> tuple[Sequence[CocoFile], str | None] | None:
-    """Return the COCO file of each split in a folder, or the one that is named, and its text."""
+    """Return the COCO file of each split in a folder, or the file at the path itself, and its text."""
     if look.layout is not None:
         files = of_each_split(look.once(find_coco))
         return (files, None) if files else None
@@ -337,7 +337,7 @@ def _classes_of(parts: Sequence[_Contents], warnings: list[str]) -> tuple[bytes,
 
 
 def _mask(parts: Sequence[_Contents], classes: Sequence[bytes], warnings: list[str]) -> Mask:
-    """Return the field of masks; refuse them where there are no categories, or all annotations are boxes alone."""
+    """Return the field of masks; refuse masks if there are no categories, or no annotation has a segmentation."""
     path = parts[0].path
     undrawn = [part for part in parts if part.undrawn]
     is_any = not undrawn or any(part.objects for part in parts)
@@ -370,7 +370,7 @@ class _Image:
 
 
 class _Objects:
-    """What masks are drawn from: the annotations in the order of the file."""
+    """The annotations that masks are drawn from, in the order of the file."""
 
     def __init__(self) -> None:
         self._images, self._categories, self._texts = GrowingColumn("q"), GrowingColumn("q"), GrowingBlobs()
@@ -386,7 +386,7 @@ class _Objects:
         self._texts.append(json_bytes(annotation))
 
     def rows(self, images: Sequence[int], numbers: Mapping[int, int]) -> Iterator[bytes]:
-        """Yield the annotations of some images as a JSON list for each; for use once."""
+        """Yield the annotations of each of some images as a JSON list; can be called only once."""
         of, categories, texts = self._images.finish(), self._categories.finish(), self._texts.finish()
         order = np.argsort(of, kind="stable")
         starts = np.searchsorted(of, images, "left", order), np.searchsorted(of, images, "right", order)
@@ -398,28 +398,28 @@ class _Objects:
 
 @dataclass(slots=True)
 class _Contents:
-    """What a file says, as far as it is used."""
+    """The contents of a COCO file that are used."""
 
     path: Location  # the file
-    objects: _Objects | None  # what masks are drawn from; None where they are not asked for
+    objects: _Objects | None  # what masks are drawn from; None without masks
     images: dict[int, _Image] = field(default_factory=dict)  # by id, in the order of the file
     categories: dict[int, bytes] = field(default_factory=dict)  # names by id
-    names: set[bytes] = field(default_factory=set)  # those names
-    # of each image that has some, by its id; what JSON has in their place, if it is no text
+    names: set[bytes] = field(default_factory=set)  # the names of the categories
+    # by image id; a caption that is not text stays as the value that JSON has
     captions: dict[int, list[Any]] = field(default_factory=dict)
-    has_captions: bool = False  # whether any annotation is one
+    has_captions: bool = False  # whether any annotation is a caption
     box_images: array[int] = field(default_factory=lambda: array("q"))  # id of the image of each box
-    box_numbers: array[int] = field(default_factory=lambda: array("q"))  # number of the annotation that it is
+    box_numbers: array[int] = field(default_factory=lambda: array("q"))  # number of its annotation in the file
     box_categories: array[int] = field(default_factory=lambda: array("q"))  # id of its category
-    box_sides: array[float] = field(default_factory=lambda: array("d"))  # its four numbers, one after another
+    box_sides: array[float] = field(default_factory=lambda: array("d"))  # its four numbers, end to end
     damaged: dict[int, str] = field(default_factory=dict)  # what is wrong with the annotations of an image, by its id
     crowds: int = 0  # how many annotations are of crowds
-    undrawn: int = 0  # how many have nothing that a mask could be drawn from, where masks are asked for
-    # whether all are classes of images, as those of iNaturalist; None without any
+    undrawn: int = 0  # how many annotations have nothing to draw a mask from, if there are masks
+    # whether all annotations are classes of images, as in iNaturalist; None without annotations
     of_images: bool | None = None
 
     def read(self, text: str | None) -> None:
-        """Take everything from the file, whose text is None if it has no list of images."""
+        """Read everything that is used from the file's text, which is None if it has no list of images."""
         if text is None:
             self._refuse("it has no list images; export it as COCO, or move it away to read the images alone")
         paths: dict[bytes, int] = {}
@@ -444,9 +444,9 @@ class _Contents:
         return [image.path for image in self.images.values()]
 
     def rows(self, classes: Sequence[bytes], end: bytes, *, has_captions: bool) -> Iterator[bytes]:
-        """Yield the values of the fields of each image, in the order of the file, as `Cells` has them; for use once.
+        """Yield the values of the fields of each image, in the order of the file, as `Cells` has them, only once.
 
-        A mask has ``end`` behind its objects; ``has_captions`` says whether any file has some.
+        In a mask ``end`` follows the objects; ``has_captions`` says whether any file has captions.
         """
         number_of = {name: number for number, name in enumerate(classes, 1)}
         numbers = {category: number_of[name] for category, name in self.categories.items()}
@@ -583,10 +583,10 @@ _DECODER = json.JSONDecoder(parse_constant=no_constant)
 
 
 class _Reader:
-    """Goes through a JSON text, value by value.
+    """Reads a JSON text value by value.
 
     Attributes:
-        at: Where it is: at a character that is no blank, or at the end.
+        at: Its position in the text: at a character that is not blank, or at the end.
     """
 
     def __init__(self, text: str) -> None:
@@ -606,7 +606,7 @@ class _Reader:
         return value
 
     def within(self, first: str, last: str) -> Iterator[int]:
-        """Yield the number of each element between two marks, which the caller then reads; end behind the last mark."""
+        """Yield the number of each element between two marks, which the caller then reads; stop after the last mark."""
         self.skip(first)
         number = 0
         while not self._text.startswith(last, self.at):
@@ -675,7 +675,7 @@ def _numbers(value: object) -> list[float] | None:
 def _collect(
     builder: SourceBuilder, parts: Sequence[_Contents], splits: Sequence[str], folders: Sequence[bytes]
 ) -> None:
-    """Add the images of all files, each of which has a folder below the source; report what else lies there."""
+    """Add the images of all files, each of which has a folder below the source; warn of other files there."""
     tops = [top for top in dict.fromkeys(folders) if not any(top != each and top.startswith(each) for each in folders)]
     sizes = builder.sizes_in(tops)
     named = Counter[bytes]()
@@ -697,7 +697,7 @@ def _collect(
 def _sizes_of_images(
     builder: SourceBuilder, part: _Contents, base: bytes, sizes: dict[bytes, int]
 ) -> list[tuple[bytes, int]]:
-    """Return the path and the size of each image of a file, given those of all files in a folder."""
+    """Return the path and the size of each image of a COCO file, given the sizes of all files in its folder."""
     paths = part.paths()
     unlisted = [path for path in paths if path not in sizes]
     moved = find_moved(part.path, unlisted, sizes.keys() - {*paths}, base, builder.warnings)

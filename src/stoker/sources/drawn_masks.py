@@ -1,7 +1,7 @@
-"""Masks that are drawn: from polygons, run-length encoding (RLE) of COCO, or files in colours.
+"""Masks that are drawn from polygons, from COCO's run-length encoding (RLE), or from files in colours.
 
-pycocotools turns polygons into runs of pixels. It checks nothing, and crashes on coordinates that are too large, so
-whatever it is given is checked here. RLE needs no more than its numbers, and is read here.
+pycocotools turns polygons into runs of pixels. It checks nothing, and crashes on coordinates that are too large, so all
+its input is checked here. RLE is decoded here, without it.
 
 docs/reference/images.md says which lists have the class of each colour; Pascal VOC has colours of its own.
 """
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 LABEL_MAP, BACKGROUND = "labelmap.txt", b"background"
 
 EXAMPLES = {LABEL_MAP: "cat:250,50,83::", "class_dict.csv": "cat,250,50,83", "label_colors.txt": "250 50 83 cat"}
-"""Lists of classes and colours, and what a line of each is."""
+"""Lists of classes and colours, and an example of a line of each."""
 
 _MAX_PIXELS = 2**31 - 1  # pycocotools counts pixels in 32 bits
-_MAX_COORDINATE = 2.0**27  # and fifths of them in 32 bits with a sign
-_MAX_POLYGON_EDGE = 2**20  # pixels; it takes 80 bytes for each
+_MAX_COORDINATE = 2.0**27  # pycocotools counts fifths of pixels in signed 32 bits
+_MAX_POLYGON_EDGE = 2**20  # pixels; pycocotools takes 80 bytes for each
 _MAX_EDGES = 2**24  # pixels of all polygons of an image
 _MIN_NUMBERS = 6  # of a polygon
 _MAX_CLASSES = 2**16 - 1
@@ -49,11 +49,11 @@ _VOC_CLASSES, _VOC_VOID = 21, (224, 224, 192, 255)
 
 
 class DrawnMask(ABC):
-    """What a mask is drawn of, in place of a file of its ids.
+    """A mask that is drawn when it is needed, in place of a file of class ids.
 
     Attributes:
-        name: What it is called in saved listings.
-        kinds: All there are, by name.
+        name: Its name in saved listings.
+        kinds: All subclasses, by name.
     """
 
     name: ClassVar[str]
@@ -69,7 +69,7 @@ class DrawnMask(ABC):
 
     @classmethod
     def digested(cls, source: Any) -> bytes:  # noqa: ARG003 - most sources are told apart by the values of images
-        """Return what all masks of a source share and its fingerprint depends on."""
+        """Return the part of what all masks of a source share that its fingerprint depends on."""
         return cls.name.encode()
 
     @abstractmethod
@@ -77,25 +77,25 @@ class DrawnMask(ABC):
         """Return the number of each pixel: uint8 or uint16 (H, W), 0 where no object is.
 
         Args:
-            size: Width and height that the image has: no memory is taken for a mask of another size.
+            size: Width and height of the image: no memory is allocated for a mask of another size.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class CocoMask(DrawnMask):
-    """What a COCO file says of the objects in one image, of which `draw` makes a mask."""
+    """The objects of one image in a COCO file, from which `draw` makes a mask."""
 
     name: ClassVar[str] = "coco"
     where: str  # the file
     width: Any  # of the image in pixels, as the file has it: any value of JSON
     height: Any  # the same
-    # of each annotation a list: the number in the mask or 0 where its category is unknown, its number in the file, its
-    # ``id``, its ``category_id`` and its ``segmentation``; these three any values of JSON
+    # a list for each annotation: its number in the mask, or 0 if its category is unknown; its number in the file; its
+    # ``id``, ``category_id`` and ``segmentation``, which may be any values of JSON
     objects: Sequence[Any]
 
     @classmethod
     def of_cell(cls, source: Any, value: Any, base: bytes) -> Self:  # noqa: ARG003 - as all `DrawnMask`
-        """Return it, given the files, and its width, its height, its objects and the number of its file."""
+        """Return the mask, given the files, and its width, its height, its objects and the number of its file."""
         width, height, objects, *number = value
         return cls(str(source[number[0]] if number else source), width, height, objects)
 
@@ -106,7 +106,7 @@ class CocoMask(DrawnMask):
     def draw(self, size: tuple[int, int]) -> NDArray[Any]:
         """See `DrawnMask.draw`.
 
-        Of two objects at a pixel the one of fewer pixels counts, of two of as many the later one in the file.
+        Where objects overlap, the one with fewer pixels counts; if they have equally many, the later one in the file.
         """
         width, height = size
         if type(self.width) is not int or type(self.height) is not int or (self.width, self.height) != size:
@@ -123,7 +123,7 @@ class CocoMask(DrawnMask):
         return np.ascontiguousarray(flat.reshape(width, height).T)
 
     def _shapes(self) -> list[tuple[int, int, NDArray[np.int64]]]:
-        """Return how many pixels each object has, its number, and where its runs of pixels begin and end, in turn."""
+        """Return the size in pixels of each object, its number, and where its runs of pixels begin and end, in turn."""
         shapes = []
         edges = 0.0
         for number, position, id_, category, segmentation in self.objects:
@@ -178,7 +178,7 @@ def _pycocotools_mask() -> ModuleType:
 
 
 def drawn_mask(path: Location, classes: int, what: str) -> Mask:
-    """Return the field of drawn masks, which have 0 and a number for each class."""
+    """Return the field of drawn masks, whose values are 0 and a number for each class."""
     _pycocotools_mask()
     if classes > _MAX_CLASSES:
         message = f"{path} has {classes} {what}; masks have {_MAX_CLASSES} at most"
@@ -187,12 +187,12 @@ def drawn_mask(path: Location, classes: int, what: str) -> Mask:
 
 
 def is_drawn(segmentation: object) -> bool:
-    """Return whether there is anything to draw of an annotation, or something damaged: pycocotools fails without."""
+    """Return whether an annotation has something to draw, or something damaged; pycocotools fails without."""
     return bool(_polygons(segmentation)) if isinstance(segmentation, list) else segmentation is not None
 
 
 def _polygons(segmentation: list[Any]) -> list[Any]:
-    """Return the elements without points and lines, of which pycocotools draws no pixel."""
+    """Return the elements without points and lines, for which pycocotools draws no pixel."""
     return [each for each in segmentation if not isinstance(each, list) or len(each) >= _MIN_NUMBERS]
 
 
@@ -209,7 +209,7 @@ def shown(value: object) -> str:
 
 
 def _checked_length(polygons: list[Any]) -> float:
-    """Return how long the edges of polygons are together, in pixels; ``ValueError`` if something is no polygon."""
+    """Return the total length of the edges of polygons in pixels; ``ValueError`` if one is not a polygon."""
     if not polygons:
         raise ValueError("it has no polygon")
     total = 0.0
@@ -232,7 +232,7 @@ def _checked_length(polygons: list[Any]) -> float:
 
 
 def _numbers(characters: bytes) -> NDArray[np.int64]:
-    """Return the numbers of compressed RLE: each in groups of 5 bits, the last of which tells its sign.
+    """Return the numbers of compressed RLE: each is in groups of 5 bits, the last of which has its sign.
 
     From the fourth on they are differences to the number before the last.
     """
@@ -256,9 +256,9 @@ def _numbers(characters: bytes) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, slots=True)
 class Colours:
-    """Which number in a mask each colour is."""
+    """The number in a mask that each colour stands for."""
 
-    where: str  # what says so
+    where: str  # where they come from, for messages
     rows: Sequence[Sequence[int]]  # red, green, blue and the number of each
 
     @property
@@ -268,7 +268,7 @@ class Colours:
 
     @property
     def drawn(self) -> tuple[str, Any]:
-        """How `Cells` have them drawn."""
+        """The value of ``drawn`` in `Cells` for these masks."""
         return ColouredMask.name, [self.where, self.rows]
 
 
@@ -299,7 +299,7 @@ def _class_lines(path: Location) -> Iterator[tuple[int, bytes, bytes, tuple[int,
 
 
 def read_colours(folders: Iterable[Location]) -> Colours | None:
-    """Return the colours in the first list of some folders; None if there is none."""
+    """Return the colours in the first list of some folders; None without a list."""
     path = first_file(folders, EXAMPLES)
     if path is None:
         return None
@@ -337,7 +337,7 @@ def _parsed(kind: str, line: bytes) -> tuple[bytes, tuple[int, ...]]:
 
 
 def voc_colours() -> Colours:
-    """Return the colours of Pascal VOC's own classes, and of its void."""
+    """Return the colours of Pascal VOC's own classes, and of its void pixels."""
     rows = [
         (*(sum((number >> 3 * bit + channel & 1) << 7 - bit for bit in range(8)) for channel in range(3)), number)
         for number in range(_VOC_CLASSES)
@@ -347,7 +347,7 @@ def voc_colours() -> Colours:
 
 @dataclass(frozen=True, slots=True)
 class ColouredMask(DrawnMask):
-    """A file whose colours are classes, of which `draw` makes a mask."""
+    """A file whose colours are classes, from which `draw` makes a mask."""
 
     name: ClassVar[str] = "colours"
     uri: bytes  # the file, or its URL
@@ -355,7 +355,7 @@ class ColouredMask(DrawnMask):
 
     @classmethod
     def of_cell(cls, source: Any, value: Any, base: bytes) -> Self:
-        """Return it, given the contents of `Colours` and the path of the file."""
+        """Return the mask, given the contents of `Colours` and the path of the file."""
         return cls(join(base, os.fsencode(value)), Colours(*source))
 
     @classmethod
@@ -364,7 +364,7 @@ class ColouredMask(DrawnMask):
         return repr([tuple(row) for row in source[1]]).encode()
 
     def draw(self, size: tuple[int, int]) -> NDArray[Any]:
-        """See `DrawnMask.draw`; of a palette or of grey pixels the colours count, too."""
+        """See `DrawnMask.draw`; palettes and grey pixels are read as colours, too."""
         where = os.fsdecode(self.uri)
 
         def check_size(width: int, height: int) -> None:

@@ -1,12 +1,12 @@
 """File lists: text files with the path of one image a line. `find_files` makes one.
 
-Blank lines are counted, everything else is a path, or in a list with labels a path and a label: there are no comments.
-Blanks around a path belong to it unless only the path without them is there. A file that is not there is an item all
-the same, so that a build names it among the rejects.
+Blank lines are only counted. Every other line is a path, or a path and a label in a list with labels: there are no
+comments. Blanks around a path belong to it unless only the path without them exists. A missing file is still an item,
+so that a build reports it as a reject.
 
-In a list with labels a tab, a comma or a blank, the last on its line, stands between each path and its label. A list is
-one if a path of it is there up to such a separator and not as a whole; then all its lines must have a label, otherwise
-none. Where some of the labels are numbers and no ids, the list is a table with a field.
+In a list with labels the last tab, comma or blank of a line separates path and label. A list has labels if a file
+exists for the part of a line before such a separator, and not for the whole line; then all lines must have a label,
+otherwise none. If some labels are numbers but not ids, the list is a table with a field.
 
 ``ilsvrc.json``, the configuration of ALCF's example pipeline, names two lists in its section ``data``, and says how
 they are read. Other sections (model, optimizer, ...) are for training programs.
@@ -48,7 +48,7 @@ _NO_CLASS = SPLIT_FOLDERS.keys() | {IMAGES_FOLDER}
 """Folders that hold images of many classes."""
 
 _SEPARATORS = {b"\t": "tab", b",": "comma", b" ": "blank"}
-"""What may stand between a path and its label."""
+"""Separators of a path and its label, and their names."""
 _COLUMN_ENDS = (*_SEPARATORS, b";")
 _HEADER = re.compile(rf'"?({IMAGE_WORDS})"?\s*[\t,;].*'.encode(), re.IGNORECASE)
 """The first line of tables with paths and labels."""
@@ -60,13 +60,13 @@ _MAX_PARENTS = 100
 """How many folders of class folders are searched for missing classes."""
 _UNDECIDED_LINES = 256
 _UNDECIDED_IN_STORES = 8
-"""After how many lines with a separator, none of which is there, a list counts as one without labels."""
+"""A list has no labels if no file exists for this many lines with a separator."""
 _LABEL = re.compile(rb"-1|[0-9]{1,99}")
 _LISTED_FROM = 8
-"""How many objects of one folder are worth a listing of it."""
+"""From this many objects in a folder on, one listing of it replaces a request for each object."""
 _MAX_CONFIG_BYTES = 2**20
 _SPELLINGS = {"prefectch_buffer_size": "prefetch_buffer_size"}
-"""Keys as their program spells them."""
+"""Keys that the example pipeline misspells."""
 
 
 def _list(look: Look, path: Location) -> Source:
@@ -93,7 +93,7 @@ _NO_LISTS = {
     b"\xff\xd8\xff": _A_FILE,
     b"\x89PNG": _A_FILE,
 }
-"""What people give in place of a list, by how it begins."""
+"""Files that users give in place of a list, by their first bytes."""
 
 
 class _FileLists:
@@ -104,7 +104,7 @@ class _FileLists:
         self._lists = lists
         self._folders: dict[tuple[str, bytes, bytes | None], int] = {}
         self._hashes = GrowingColumn("q")
-        self._before = b""  # relative paths of the list
+        self._before = b""  # prefix of relative paths in the list
         self._look_ups: dict[bytes, Callable[[str], FileInfo | None]] = {}
         self._stores_looked_at = False
         explicit = find_validation_labels((), builder.options.validation_labels)
@@ -138,7 +138,7 @@ class _FileLists:
                 self._add(path, number, line, split)
         collector = self._builder.collector
         if self._labels is not None and self._uses_labels:
-            # A part of the images must have the labels of the whole.
+            # A list of a part of the images must have the same labels as a list of all.
             self._builder.classes |= self._labels.class_names()
         self._fill_sizes()
         names = collector.class_names()
@@ -232,7 +232,7 @@ class _FileLists:
             text = line.strip()
             if not text or b"\0" in text or (number == 1 and self._is_header(line)):
                 continue
-            if is_web(text):  # which adding it refuses, without asking for it
+            if is_web(text):  # which `_add` refuses without a request
                 return None
             if not any(separator in text for separator in _SEPARATORS) or self._size(text) is not None:
                 return None
@@ -249,9 +249,9 @@ class _FileLists:
         return _HEADER.fullmatch(line.strip()) is not None and self._size(line.strip()) is None
 
     def _refuse_columns(self, line: bytes, where: str) -> None:
-        """Refuse a line of which a part is the path of a file: up to a tab, a comma, a semicolon or the last blank.
+        """Refuse a line if its part up to a tab, a comma, a semicolon or the last blank is the path of a file.
 
-        In stores only the first such line is checked, which in a table is its first one.
+        In stores only the first line with such a character is checked, which is the first line of a table.
         """
         text = line.strip()
         quoted = _QUOTED.match(text)
@@ -285,9 +285,9 @@ class _FileLists:
         return SourceError(message, path=self._builder.root)
 
     def _fill_sizes(self) -> None:
-        """Set the size of each image in a store; 0 for what is not there.
+        """Set the size of each image in a store; 0 if it does not exist.
 
-        It comes from listings of the folders, where they have many images: not one request for each object.
+        Folders with many images are listed, to save a request for each object.
         """
         collector, progress = self._builder.collector, self._builder.progress
         numbers: dict[bytes, int] = {}
@@ -350,7 +350,7 @@ class _FileLists:
 
 
 def _sizes(task: tuple[bytes, list[int], list[bytes]]) -> tuple[list[int], list[int]]:
-    """Return the rows of files in a folder and their sizes; 0 for files that are not there."""
+    """Return the rows of files in a folder and their sizes; 0 for files that do not exist."""
     url, rows, names = task
     if len(names) >= _LISTED_FROM:
         sizes = dict.fromkeys(names, 0)
@@ -368,13 +368,13 @@ def _sizes(task: tuple[bytes, list[int], list[bytes]]) -> tuple[list[int], list[
 def find_files(patterns: Iterable[str]) -> list[bytes]:
     """Return the absolute paths or the URLs of the files that match any of some patterns, in the order of their bytes.
 
-    Each comes once. A pattern that is a URL is matched against the names in its store.
+    Each file is returned once. A pattern that is a URL is matched against the names in its store.
 
     ``*`` and ``?`` match inside a name, ``**`` any number of folders. Names that begin with a dot match only a pattern
-    that says so. Links stay links.
+    with that dot. Links are not resolved.
 
     Raises:
-        SourceError: No file matches, or the name of one cannot stand in a list.
+        SourceError: No file matches, or the name of a file cannot stand in a list.
     """
     paths: set[bytes] = set()
     shown = []
@@ -405,17 +405,17 @@ def shuffled(paths: list[bytes], seed: int) -> list[bytes]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PipelineConfig:
-    """The section ``data``; None for keys that are absent."""
+    """The section ``data`` of ``ilsvrc.json``; None for keys that are absent."""
 
     where: Location  # the file
     handler: str | None = None  # name of the module that reads the data
     train_filelist: Location | None = None
     test_filelist: Location | None = None
     batch_size: int | None = None
-    shuffle_buffer: int | None = None  # images among which a random one is chosen; 0 for none
+    shuffle_buffer: int | None = None  # images from which the next one is chosen at random; 0 to keep the order
     reshuffle_each_iteration: bool | None = None
     num_parallel_readers: int | None = None
-    prefetch_buffer_size: int | None = None  # batches made ahead
+    prefetch_buffer_size: int | None = None  # batches to prepare ahead
     crop_image_size: tuple[int, int] | None = None  # height and width of the images that leave the pipeline
     num_classes: int | None = None
     num_channels: int | None = None
@@ -434,7 +434,7 @@ class PipelineConfig:
 def _is_path(value: Any) -> bool:
     try:
         return bool(value) and b"\0" not in os.fsencode(value)
-    except (TypeError, UnicodeEncodeError):  # JSON can spell half of a surrogate pair, which no path has
+    except (TypeError, UnicodeEncodeError):  # JSON may have half of a surrogate pair, which no path has
         return False
 
 
@@ -458,9 +458,9 @@ _KEYS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "num_classes": _COUNT,
     "num_channels": (lambda value: value == 3, "3: images are RGB"),
 }
-"""Of each key whether it may have a value, and in words what that must be."""
+"""For each key, a check of its value, and what the value must be, in words."""
 _OTHERS = 'a COCO file has a list "images", and a table with a JSON object on each line is called *.jsonl'
-"""What another file called ``*.json`` may have been meant to be."""
+"""Other kinds of files called ``*.json`` that the user may have meant."""
 
 
 def is_config(path: Location) -> bool:

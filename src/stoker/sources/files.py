@@ -1,4 +1,4 @@
-"""What a source consists of: folders, whole files, slices of tars, lines of lists; many at a time, in order."""
+"""Reads the parts of a source: folders, whole files, slices of tars, lines of lists; many at a time, in order."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _MAX_LINE_BYTES = 2**16
 _MAX_LIST_BYTES = 2**28
 
 NO_SUCH_FILE = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError)
-"""What reading a path raises if no readable file is there."""
+"""Errors of reading a path without a readable file."""
 
 AT_ONCE = 32
-"""Requests of a listing that are under way at the same time."""
+"""How many requests of a listing run at the same time."""
 
 _WAITING_PER_THREAD = 2
 _MAX_NOTED = 2**16
@@ -43,13 +43,13 @@ _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")
 
 _DATASET_MARKS = frozenset(map(str.encode, (MANIFEST_NAME, JOURNAL_NAME, BUILD_FOLDER)))
-"""Entries of a dataset of Stoker: the first once it is built; the others, on disk and in a store, before that."""
+"""Names in a dataset of Stoker: the first one when it is built; the others, on disk and in a store, before that."""
 _MANIFEST_BEGINS = re.compile(rb'\s*\{\s*"format":\s*"stoker-dataset"')
 _HEAD_BYTES = 128
 
 
 def read_file(path: bytes, size_hint: int = 0) -> bytes:
-    """Return the bytes of a file or a URL; refuse one that is too large, unopened if a hint says so."""
+    """Return the bytes of a file or a URL; refuse one that is too large, without opening it if ``size_hint`` is."""
     if size_hint > MAX_FILE_BYTES:
         raise _too_large()
     try:
@@ -61,7 +61,7 @@ def read_file(path: bytes, size_hint: int = 0) -> bytes:
 
 
 def size_or_zero(base: bytes, path: bytes) -> int:
-    """Return the size of a file below a folder in bytes; 0 if it is not there, so that a build rejects it."""
+    """Return the size of a file below a folder in bytes; 0 if it does not exist, so that a build rejects it."""
     try:
         return from_uri(join(base, path)).size()
     except StorageError:
@@ -71,18 +71,18 @@ def size_or_zero(base: bytes, path: bytes) -> int:
 
 
 def sizes_of(base: bytes, paths: Iterable[bytes]) -> dict[bytes, int]:
-    """Return `size_or_zero` of each file, by path, for files that no listing has: a missing one is still an item."""
+    """Return `size_or_zero` of each file, by path, for files that no listing has; a missing file is still an item."""
     each = dict.fromkeys(paths)
     return dict(zip(each, in_order(partial(size_or_zero, base), each, from_uri(base).requests_at_once), strict=True))
 
 
 def first_file(folders: Iterable[Location], names: Collection[str]) -> Location | None:
-    """Return the first file with one of some names, folder by folder; None if there is none."""
+    """Return the first file with one of some names, folder by folder; None if no such file exists."""
     return next((folder / name for folder in folders for name in names if (folder / name).is_file()), None)
 
 
 def read_annotation(path: bytes) -> bytes | None:
-    """Return the file of an annotation; None if there is none."""
+    """Return the bytes of the file of an annotation; None if it does not exist."""
     try:
         return read_file(path, 2**12)
     except (FileNotFoundError, NotADirectoryError):
@@ -112,7 +112,7 @@ def _too_large() -> SourceError:
 def raw_lines(path: Location, most_bytes: int) -> Iterator[tuple[int, bytes]]:
     """Yield the number (from 1) and the text of each line, with its end, but without a byte order mark.
 
-    Lines are held in memory, so a longer one than so many bytes is refused.
+    Lines are held in memory, so a line longer than ``most_bytes`` is refused.
     """
     number = 0
     with path.reader() as file:
@@ -156,10 +156,10 @@ def conversion_of(path: Location) -> str:
 
 
 def in_order(work: Callable[[_Task], _Result], tasks: Iterable[_Task], at_once: int = AT_ONCE) -> Iterator[_Result]:
-    """Yield the result of each task in the order of the tasks; ``at_once`` 1 takes no thread.
+    """Yield the result of each task in the order of the tasks; with ``at_once`` 1 no threads are used.
 
-    Tasks are taken in the calling thread when there is space: at most twice as many results as there are threads are
-    held. The first error of a task, in their order, ends the iteration.
+    Tasks are taken from their iterable in the calling thread: at most twice as many as there are threads are running or
+    done but not yielded. The first error of a task, in the order of the tasks, ends the iteration.
     """
     if at_once == 1:
         yield from map(work, tasks)
@@ -176,7 +176,7 @@ def in_order(work: Callable[[_Task], _Result], tasks: Iterable[_Task], at_once: 
 
 @dataclass(slots=True)
 class Skipped:
-    """What a listing found that is not an item."""
+    """Files that a listing skipped, as they are not items."""
 
     # how many, by suffix or by kind (``hidden``, ``junk``, ``special file``, ``link out of the tree``, ...)
     ignored: Counter[str] = field(default_factory=Counter)
@@ -184,14 +184,14 @@ class Skipped:
     noted: defaultdict[str, list[bytes]] = field(default_factory=lambda: defaultdict(list))  # names, by kind
 
     def warn(self, names: Sequence[bytes | str], message: str, kind: str | None = None) -> None:
-        """Warn of names, of which ``{names}`` stands for the first few, if there are any; count those of a kind."""
+        """Warn of names if there are any, ``{names}`` in the message being the first few; count them by kind."""
         if kind is not None:
             self.ignored[kind] += len(names)
         if names:
             self.warnings.append(message.replace("{names}", shown_names(names)))
 
     def note(self, kind: str, name: bytes) -> None:
-        """Count a name, and keep it for a warning, unless there are very many."""
+        """Count a name, and store it for a warning, unless there are very many."""
         self.ignored[kind] += 1
         if len(self.noted[kind]) < _MAX_NOTED:
             self.noted[kind].append(name)
@@ -224,7 +224,7 @@ def is_dataset(folder: Location) -> bool:
 
 
 def images_among(files: Sequence[tuple[bytes, int]], skipped: Skipped) -> list[tuple[bytes, int]]:
-    """Return the files that may be images, as paths and sizes; count the others and warn of them."""
+    """Return those of the files, paths and sizes, that may be images; count the others and warn of them."""
     others = [name for name, _ in files if not may_be_image(name)]
     skipped.ignored.update(suffix_of(name).decode("ascii", "replace") for name in others)
     skipped.warn(others, f"{format_count(len(others), 'file')} with no name of an image, not used: {{names}}")
@@ -238,7 +238,7 @@ class Listing:
     # path below the folder and size in bytes of every item, in the byte order of the paths
     files: list[tuple[bytes, int]]
     skipped: Skipped = field(default_factory=Skipped)  # what is not an item
-    # whether the folder is a dataset that Stoker has built or is building, so that nothing is an item
+    # whether the folder is a dataset that Stoker has built or is building, so that nothing in it is an item
     is_dataset: bool = False
 
 
@@ -251,7 +251,7 @@ def folders_in(where: bytes) -> list[bytes]:
 def seen_in(where: bytes) -> Iterator[tuple[bytes, bool]]:
     """Yield the name of each entry of a folder and whether it is a folder, in any order, perhaps repeatedly.
 
-    For callers that need to see a few names of very many.
+    For callers that need only a few of very many names.
     """
     with _listing(where):
         yield from ((child.name, child.is_folder) for child in from_uri(where).some_children())
@@ -259,14 +259,14 @@ def seen_in(where: bytes) -> Iterator[tuple[bytes, bool]]:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """Walks over the folders of a source. Links are followed wherever they lead, except round in a circle."""
+    """Walks over the folders of a source. Links are followed, except to a folder that they lie in."""
 
     root: bytes  # absolute path or URL of the folder that the paths are below
-    # A folder that is not part of the source though it lies in it: where a dataset is being built
+    # A folder in the source to ignore: where a dataset is being built
     without: Location | None = None
 
     def scan(self, folder: bytes, skipped: Skipped) -> list[Child]:
-        """Return the entries of a folder in the byte order of their names, without `JUNK` and links to folders above.
+        """Return the entries of a folder in the byte order of their names, without `JUNK` and links to parent folders.
 
         The path of the folder below the root is empty, or ends in a slash, as it does in `list_folders`.
         """
@@ -286,7 +286,7 @@ class Walk:
         return children
 
     def list_folders(self, folders: Iterable[bytes]) -> Iterator[Listing]:
-        """Yield what lies in each of some folders, in their order; those of a store several at a time."""
+        """Yield the contents of each of some folders, in their order; a store lists several folders at a time."""
         return in_order(self._list_items, folders, from_uri(self.root).requests_at_once)
 
     def _list_items(self, folder: bytes) -> Listing:
@@ -294,7 +294,7 @@ class Walk:
         files: list[tuple[bytes, int]] = []
         hidden: set[bytes] = set()
         marks: set[bytes] = set()
-        # Of a store, whose folders are not entered.
+        # Only in a store, whose folders are not entered one by one.
         left_out = None if self.without is None or self.without.is_local else self.without.to_uri() + b"/"
 
         def enters(path: bytes, leads_back: bool) -> bool:  # noqa: FBT001 - as a walk calls it
@@ -323,7 +323,7 @@ class Walk:
         return Listing(files, skipped, is_dataset=bool(marks) and is_dataset(from_uri(self._at(folder))))
 
     def _enters(self, folder: bytes, skipped: Skipped, *, leads_back: bool) -> bool:
-        """Return whether a folder is part of the source; report one that is not."""
+        """Return whether a folder is part of the source; count it if it is not."""
         if leads_back:
             self._add_loop(folder, skipped)
         elif not self._is_without(folder):
@@ -358,7 +358,7 @@ def _hidden_part(path: bytes) -> bytes | None:
 
 @contextmanager
 def _listing(where: bytes) -> Iterator[None]:
-    """Raise a `SourceError` for what keeps a folder from being listed, unless the store cannot be reached."""
+    """Raise a `SourceError` if a folder cannot be listed, unless the store cannot be reached."""
     try:
         yield
     except StorageError:

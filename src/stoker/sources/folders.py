@@ -1,14 +1,14 @@
-"""A folder of images as a source: with a folder for each class, or without classes, in splits or not.
+"""Folders of images as a source: with a folder for each class, or without classes; with or without splits.
 
-Without folders of splits, all is the split "train". Images of validation and test may lie in the folder of their split
-without a class: those of validation with a list of `stoker.sources.labels`. Tiny ImageNet has them in ``val/images``.
+Without folders of splits all images are the split "train". Images of validation and test may lie directly in the folder
+of their split: a list of `stoker.sources.labels` has the classes of validation. Tiny ImageNet's lie in ``val/images``.
 
 `stoker.sources.names` has all names of splits. The class of a file is the first folder below its split; how deep the
 file lies below that does not matter. Every regular file is an item, whatever it is called, except hidden files and the
 sidecars of `stoker.sources.names.SIDECARS`: content decides later what an item is.
 
-Without classes, images lie in one folder, or one of each split, or in folders of dates. An item is then a file with a
-suffix of images, or without one: videos and documents may lie beside images.
+Without classes, images lie in one folder, in one for each split, or in folders of dates. Items are then files with the
+suffix of an image, or without one, as videos and documents may lie beside images.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ from stoker.sources.known_layouts import (
     begin_with_numbers,
     belonging_beside,
     check_class_folders,
+    classes_advice,
     inner_folders,
-    insisting,
     masks_among,
     refuse_arrays,
     typed_table,
@@ -93,7 +93,7 @@ _FILES = (b".tar", b".tar.gz", b".tgz", _ARROW)
 
 _DATE = re.compile(rf"{YEAR.pattern}[-_./]({YEAR.pattern}[-_.])?(0?[1-9]|1[0-2])([-_. ].*)?")
 _CAMERA = re.compile(rf"DCIM|[1-9][0-9]{{2}}(?=.*[A-Z_])[A-Z0-9_]{{5}}|Photos from {YEAR.pattern}")
-"""Folders of DCF, and of Google Photos."""
+"""Names of folders of cameras (DCF), and of Google Photos."""
 
 _WORD_AND_NUMBER = re.compile(r"(?P<word>[^/]*[A-Za-z][^/]*)[-_. ](?P<number>[0-9]+)\.[A-Za-z]+")
 _NUMBER_AND_WORD = re.compile(r"(?P<number>[0-9]+)[-_. ](?P<word>[^/0-9]*[A-Za-z][^/0-9]*)\.[A-Za-z]+")
@@ -107,7 +107,7 @@ _FEW, _LOOKED_AT = 4, 1000
 
 
 def _list(look: Look, layout: Layout) -> Source:
-    if coco := look.once(find_coco):  # of several files of a split
+    if coco := look.once(find_coco):  # several files of one split
         message = f"{look.path} has the images of several COCO files, which are in no folders of classes; give one file"
         raise SourceError(f"{message}: {' or '.join(str(file.path) for file in coco)}", path=str(look.path))
     refuse_arrays(look, layout.base)
@@ -127,7 +127,7 @@ def _list(look: Look, layout: Layout) -> Source:
     builder.settle()
     _warn_of_annotations(look, builder, splits)
     warnings = builder.warnings
-    listed = builder.skipped.ignored[".txt"] > 0  # lists of boxes lie beside the images, where they were counted
+    listed = builder.skipped.ignored[".txt"] > 0  # lists of boxes lie beside the images and were counted
     tiny = None
     if builder.options.boxes is None:
         tiny = read_tiny_boxes(layout.base, builder.collector.class_names() if listed else (), warnings)
@@ -143,16 +143,16 @@ def _list(look: Look, layout: Layout) -> Source:
 
 @dataclass(frozen=True, slots=True)
 class _SplitFolder:
-    """Where the images of a split are."""
+    """The folder of the images of a split."""
 
     path: bytes  # the folder, relative to the root: empty, or ending in a slash
     classes: tuple[bytes, ...] | None  # the class folders in it; None if the images lie in it directly
     labels: ValidationLabels | None = None  # the classes of such images; None if they have none
-    lost: tuple[bytes, ...] = ()  # the classes that are links which lead nowhere
+    lost: tuple[bytes, ...] = ()  # the classes that are broken links
 
 
 class _SplitFinder:
-    """Finds the splits below ``builder.base``; counts and reports in ``builder`` what belongs to no class."""
+    """Finds the splits below ``builder.base``; counts in ``builder``, with warnings, files that belong to no class."""
 
     def __init__(self, builder: SourceBuilder, label_folders: tuple[Location, ...]) -> None:
         self._builder = builder
@@ -243,7 +243,7 @@ class _SplitFinder:
         return _SplitFolder(folder, tuple(classes), lost=tuple(lost))
 
     def _leads_nowhere(self, link: bytes) -> bool:
-        """Return whether a link is broken and may be a class folder, as its name is not that of an image."""
+        """Return whether a link is broken and may have been a class folder, as its name is not that of an image."""
         is_image = (mimetypes.guess_type(os.fsdecode(link))[0] or "").startswith("image/")
         return not is_image and not from_uri(self._builder.base + b"/" + link).exists()
 
@@ -281,14 +281,14 @@ def _collect(builder: SourceBuilder, folders: dict[str, _SplitFolder]) -> None:
             f"{option('validation_labels')} is not used: no validation images lie outside class folders"
         )
     if labels is not None and "train" not in folders:
-        builder.classes |= labels.class_names()  # a part of the images must have the labels of the whole
+        builder.classes |= labels.class_names()  # some of the images must have the same labels as all
 
 
 def _collect_classes(builder: SourceBuilder, split: str, split_folder: _SplitFolder) -> None:
     classes = split_folder.classes or ()
     folders = [split_folder.path + name + b"/" for name in classes]
     before = len(builder.collector)
-    for name in split_folder.lost:  # each is one item, which the build names among the rejects
+    for name in split_folder.lost:  # each is one item, which the build reports as a reject
         group = builder.collector.group(split, name, len(split_folder.path))
         builder.collector.add(group, split_folder.path + name, 0)
     for done, listing in enumerate(builder.walk.list_folders(folders), 1):
@@ -299,7 +299,7 @@ def _collect_classes(builder: SourceBuilder, split: str, split_folder: _SplitFol
         group = builder.collector.group(split, classes[done - 1], len(folder))
         builder.skipped.add(listing.skipped)
         builder.collector.add_folder(group, folder, listing.files)
-        if builder.progress is not None and done < len(folders):  # a listing that is over at once shows nothing
+        if builder.progress is not None and done < len(folders):  # a listing that ends at once shows no progress
             images = len(builder.collector) - before
             total = before + max(images * len(folders) // done, images + 1)
             builder.progress(done=before + images, total=total, size_bytes=0, rejects=0)
@@ -330,7 +330,7 @@ def _collect_flat(builder: SourceBuilder, split: str, split_folder: _SplitFolder
 
 
 def _warn_of_annotations(look: Look, builder: SourceBuilder, splits: dict[str, _SplitFolder]) -> None:
-    """Warn of tables called after splits without classes, and of annotations beside the images of the classes."""
+    """Warn of tables named after splits without classes, and of annotations beside the images of the classes."""
     base, warn = builder.folder, builder.skipped.warn
     bare = {split for split, folder in splits.items() if folder.classes is None and folder.labels is None}
     tables = (name for name in look.look_into(base).files if name.endswith(".csv"))
@@ -360,7 +360,7 @@ def _refuse_tables(path: Location, tree: Source) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Contents:
-    """The contents of the folder of each split, and what shows that folders in them are no classes."""
+    """The contents of the folder of each split, and what shows that their folders are not classes."""
 
     base: Location
     listings: dict[bytes, Listing]
@@ -369,7 +369,7 @@ class _Contents:
 
 
 def _claim_flat(look: Look) -> _Contents | None:
-    """Return the images of a folder; None if they have classes, a list or a table beside them may say these."""
+    """Return the images of a folder; None if they have classes, or a list or table beside them may have the classes."""
     options = look.options
     if look.layout is None or options.labels is not None or options.validation_labels is not None:
         return None
@@ -381,10 +381,10 @@ def _claim_flat(look: Look) -> _Contents | None:
             return None
         paths = [name + "/" for name in names]
         inner = {path: folders for path in paths if (folders := _folders(base / path))}
-        told = [not_classes(base / path, folders) for path, folders in inner.items()]
-        if not all(told):
+        reasons = [not_classes(base / path, folders) for path, folders in inner.items()]
+        if not all(reasons):
             return None
-        names, seen = sorted(set(chain(*inner.values()))), next(iter(told), "")
+        names, seen = sorted(set(chain(*inner.values()))), next(iter(reasons), "")
     listed = map(os.fsencode, paths)
     listings = dict(zip(map(os.fsencode, paths), Walk(base.to_uri(), look.without).list_folders(listed), strict=True))
     files = [name for listing in listings.values() for name, _ in listing.files]
@@ -397,14 +397,14 @@ def _claim_flat(look: Look) -> _Contents | None:
         if masks is not None:
             message = f"{look.root} holds {masks}, or name the images by a pattern such as '*.jpg'"
             raise SourceError(message, path=look.root)
-    # A list of validation images, a COCO file or a table may say more of the images.
+    # A list of validation images, a COCO file or a table may describe the images.
     lists = find_validation_labels((*look.layout.tops, look.path.resolve().parent), None)
     is_told = lists or look.once(find_coco) or find_tables(look, base, look.files_near(base))
     return None if is_told else _Contents(base, listings, names, seen)
 
 
 def _folders(folder: Location) -> list[str]:
-    """Return the names of the folders in a folder; none if it seems to hold files alone, by the first of many."""
+    """Return the names of the folders in a folder; empty if its first entries are all files."""
     if not any(is_folder for _, is_folder in islice(seen_in(folder.to_uri()), _LOOKED_AT)):
         return []
     names = [os.fsdecode(name) for name in folders_in(folder.to_uri()) if not name.startswith(b".")]
@@ -412,7 +412,7 @@ def _folders(folder: Location) -> list[str]:
 
 
 def not_classes(top: Location, names: Sequence[str]) -> str:
-    """Return what shows that folders are no classes; nothing if they may be."""
+    """Return a description of what shows that folders are not classes; empty if they may be classes."""
     if not names:
         return ""
     if all(map(_CAMERA.fullmatch, names)) or "DCIM" in names:
@@ -433,15 +433,15 @@ def _list_flat(look: Look, contents: _Contents) -> Source:
         split = SPLIT_FOLDERS[path[:-1]] if path else "train"
         builder.collector.add_folder(builder.collector.group(split, None, len(path)), path, images)
         names = [os.fsdecode(name) for name, _ in images]
-        told, rows = _classes_in_names(names)
+        where, rows = _classes_in_names(names)
         if splits := _splits_in_names(names):
             message = f"the names of images begin with {format_some([*splits], _FEW)}, and all are {split}"
             lines = (f"ls | grep -v '[.]txt$' | grep '^{word}[-_. ]' > {own}.txt" for word, own in splits.items())
             typed = f"type: (cd {shlex.quote(str(contents.base))}; {'; '.join(lines)})"
             typed = "write train.txt, val.txt and test.txt" if path or not contents.base.is_local else typed
             builder.label_warnings.append(f"{message}; if these are splits, {typed}")
-        elif told:
-            message = f"the names of images {told}; if these are classes, "
+        elif where:
+            message = f"the names of images {where}; if these are classes, "
             if [*contents.listings] == [b""] and contents.base.is_local:
                 command = f"ls | sed -nE '{rows}'"
                 message += f"type: {typed_table(contents.base, command)}"
@@ -457,7 +457,7 @@ def _list_flat(look: Look, contents: _Contents) -> Source:
         builder.warnings.append(f"{message}; {hint}")
     if contents.seen:
         message = f"{look.root} holds {contents.seen}, so its images have no classes"
-        builder.label_warnings.append(f"{message}; {insisting(contents.names)}")
+        builder.label_warnings.append(f"{message}; {classes_advice(contents.names)}")
     if belonging := belonging_beside(look):
         builder.warnings.append(f"not read: {belonging}")
     if b"" not in contents.listings:
@@ -469,16 +469,16 @@ def _list_flat(look: Look, contents: _Contents) -> Source:
 
 
 def _splits_in_names(names: Sequence[str]) -> dict[str, str]:
-    """Return the words for splits with which all names begin, if there are several, and their splits."""
+    """Return the words for splits with which all names begin, and their splits; empty unless there are several."""
     words = [match[1] for match in map(_SPLIT_AND_MORE.fullmatch, names) if match]
     splits = {word: SPLIT_WORDS[word.lower()] for word in sorted({*words})}
     return splits if len(words) == len(names) and len({*splits.values()}) == len(splits) > 1 else {}
 
 
 def _classes_in_names(names: Sequence[str]) -> tuple[str, str]:
-    """Return where words that may be classes stand in the names of images, and what ``sed`` reads them; else nothing.
+    """Return where the names of images have words that may be classes, and the ``sed`` script to read them; or nothing.
 
-    The words of views of the same scenes are no classes: some of their numbers are the same.
+    Words for views of the same scenes are not classes: some numbers are common to all of them.
     """
     if begin_with_numbers(names):
         return f"begin with numbers, as {names[0]} does", _TO_ROWS_OF_NUMBERS

@@ -1,12 +1,12 @@
-"""Tables of images: metadata files, as the library ``datasets`` reads them, and tables beside images, of any name.
+"""Tables of images: metadata files, as the library ``datasets`` reads them, and tables of any name beside images.
 
-docs/reference/images.md says what is in metadata files. Of other tables it is found out which column names the images,
-where these lie, and what says the classes. Such a table may leave out how the names of the files end, and name images
-that lie in a folder below. Kaggle's is called ``train.csv`` or ``labels.csv``; a ``test.csv`` beside it has the images
-of that split. A table that the classes of the images cannot be told from is refused, with the settings that say them.
+docs/reference/images.md says what is in metadata files. For other tables Stoker finds out which column names the
+images, where these lie, and which columns have the classes. Such a table may omit the suffixes of the files, and name
+images in a folder below. Kaggle's is called ``train.csv`` or ``labels.csv``; a ``test.csv`` beside it has the images of
+that split. If the classes cannot be told, the table is refused, with the settings that name them.
 
-A row that lacks what it needs is an item all the same, which a build names among the rejects, and so is one whose image
-is not there. `stoker.sources.tables` says what the columns are.
+A row whose image is missing is still an item, which a build reports as a reject. `stoker.sources.tables` finds out what
+the columns are.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ _BOX = "bbox"
 _RUN_LENGTHS = re.compile(r"(.+[_ ])?(encoded[_ ]?pixels|rle)([_ ].+)?", re.IGNORECASE)
 _HEADLESS, _NUMBER = re.compile("column_[0-9]+"), re.compile(r"([0-9]+\.?[0-9]*)?")
 _SPLIT_FLAG = re.compile(rf"(is|in)[_ ]?({'|'.join(SPLIT_WORDS)})([_ ].*)?", re.IGNORECASE)
-"""What columns of 0 and 1 are called that say splits."""
+"""Names of columns of 0 and 1 that say the split."""
 _NO_CLASSES = "or a pattern such as '*.jpg' to read no classes"
 _MASKS = re.compile(MASK_WORDS, re.IGNORECASE)
 _FEW, _SOME, _LONGEST_CELL = 4, 16, 40
@@ -108,26 +108,26 @@ class ImageTable:
     """A table of images."""
 
     path: Location  # where it lies
-    folder: bytes  # where its images lie below the source: empty, or ending in a slash
-    split: str | None  # the split of its images; None where their paths or a column tell
-    image: str = FILE_NAME  # the column of their names
-    ending: str = ""  # what the names of the files have behind those in the table
-    classes: Classes | None = None  # what says their classes; None: as in metadata files
+    folder: bytes  # folder of its images below the source: empty, or ending in a slash
+    split: str | None  # the split of its images; None if their paths or a column say it
+    image: str = FILE_NAME  # the column with the names of the images
+    ending: str = ""  # what follows the names in the table in the names of the files
+    classes: Classes | None = None  # the columns of the classes; None: as in metadata files
     split_column: str | None = None  # the column of the splits
-    is_found: bool = False  # whether images may lie in any folder, and rows may lack values; metadata files are exact
-    notes: tuple[str, ...] = ()  # what was taken for what, for the user
-    named: str = "train"  # the split that its name says, where nothing else tells one
+    is_found: bool = False  # whether images may lie in any folder, and rows may lack values; not in metadata files
+    notes: tuple[str, ...] = ()  # warnings that say which columns were chosen
+    named: str = "train"  # the split in its name, if nothing else says one
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Seen:
-    """What the first rows of a table say about images."""
+    """What was found out about images from the first rows of a table."""
 
     path: Location  # the table
     rows: Sequence[dict[str, Any]]  # its first rows
-    hits: int  # how many of very few of them name a file
-    image: str  # the column that does
-    top: Location  # folder in which they lie
+    hits: int  # how many of the first few of them name a file
+    image: str  # the column with the names of files
+    top: Location  # folder of the images
     ending: str  # see `ImageTable`
 
     @property
@@ -144,7 +144,7 @@ class _Seen:
 
     @property
     def says_nothing(self) -> bool:
-        """Whether it has only the names of images, perhaps numbered."""
+        """Whether it has only names of images, perhaps with their numbers."""
         first, *others = self.rows[0]
         numbers = [str(row.get(first)) for row in self.rows]
         return not others or (
@@ -153,7 +153,7 @@ class _Seen:
 
     @property
     def rank(self) -> tuple[bool, bool, int, int]:
-        """How well it says the classes: best with a column `LABEL`, then with more columns and more distinct values."""
+        """Sort key of tables: the best has a column `LABEL`, then more columns, then more distinct values."""
         values = {name: len({str(row.get(name)) for row in self.rows}) for name in self.rows[0] if name != self.image}
         return self.hits > 0, LABEL in values, len(values), max(values.values(), default=0)
 
@@ -163,7 +163,7 @@ class _Seen:
 
     @property
     def are_boxes(self) -> bool:
-        """Whether rows seem to be boxes, by their columns; without a header, by four numbers of repeated images."""
+        """Whether rows seem to be boxes: by names of columns, or without these by four numbers and repeated images."""
         names = [name for name in self.rows[0] if name != self.image]
         texts = {name: [str(row.get(name)).strip() for row in self.rows] for name in names if _HEADLESS.fullmatch(name)}
         numbers = [name for name, cells in texts.items() if all(map(_NUMBER.fullmatch, cells)) and any(cells)]
@@ -177,15 +177,15 @@ def _words_of(path: Location) -> list[bytes]:
 
 
 def split_in_name(path: Location) -> str | None:
-    """Return the split that the name of a table or a list says; None without one."""
+    """Return the split in the name of a table or a list; None without one."""
     return next((SPLIT_FOLDERS[word] for word in _words_of(path) if word in SPLIT_FOLDERS), None)
 
 
 def split_alone(path: Location, warnings: list[str]) -> str:
-    """Return the split of a table or a list that is alone: train, unless it is called after another split.
+    """Return the split of a table or a list that is the only one: train, unless it is named after another split.
 
-    That is ``val`` or ``test`` as any word of its name, or ``valid`` or ``dev`` alone: ``valid_images`` may be the
-    sound ones.
+    ``val`` and ``test`` count as any word of its name, ``valid`` and ``dev`` only as the whole name: ``valid_images``
+    may be the images that are not damaged.
     """
     words, split = _words_of(path), split_in_name(path)
     if split in (None, "train") or (len(words) > 1 and {b"valid", b"dev"}.issuperset(SPLIT_FOLDERS.keys() & words)):
@@ -208,14 +208,14 @@ def image_base(look: Look) -> Location:
 
 
 def is_submission(name: str) -> bool:
-    """Return whether a table is a sample of what competitors submit, by its name: ``sample_submission.csv``."""
+    """Return whether a table is a sample of what competitors submit, by a name such as ``sample_submission.csv``."""
     return "submission" in name.lower()
 
 
 def find_tables(
     look: Look, base: Location, files: Iterable[Location], folders: Sequence[Location] = ()
 ) -> list[ImageTable]:
-    """Return the tables among some files whose rows name images below a folder: one, or one of each split.
+    """Return the tables among some files whose rows name images below a folder: one, or one for each split.
 
     The images may lie in ``folders``. Default: the first ones.
     """
@@ -228,7 +228,7 @@ def find_tables(
     for table in seen if best.split else ():
         if table.split not in (None, best.split):
             by_split.setdefault(table.split, []).append(table)
-    # Of several tables of a split, such as those of folds, the one counts that is called like the best.
+    # If a split has several tables, such as folds, the one whose name is like the best table's counts.
     of_splits = [[table for table in own if table.words == best.words] or own for own in by_split.values()]
     chosen = [best, *(own[0] for own in of_splits if len(own) == 1 and own[0].image == best.image)]
     if split_column is not None:
@@ -256,7 +256,7 @@ def find_tables(
 def _tables_that_name(
     look: Look, base: Location, files: Iterable[Location], folders: Sequence[Location]
 ) -> tuple[_Seen | None, list[_Seen]]:
-    """Return the table that says the most about the images, if any, and all that name them; see `find_tables`."""
+    """Return the table that says most about the images, if any, and all tables that name images; see `find_tables`."""
     options = look.options
     tables = [file for file in files if file.suffix.lower() in (*TABLES, *TEXTS) and file.name not in _OTHER_TABLES]
     tables = [
@@ -310,7 +310,7 @@ def _tables_that_name(
 
 
 def _rows_of(path: Location, options: SourceOptions) -> list[dict[str, Any]]:
-    """Return the first rows of what may be a table; none of Parquet with images, which would all be read."""
+    """Return the first rows of a possible table; none of Parquet with images, which would all be read."""
     with contextlib.suppress(SourceError, ConfigError):
         if path.suffix == PARQUET_SUFFIX and holds_bytes(path):
             return []
@@ -318,13 +318,13 @@ def _rows_of(path: Location, options: SourceOptions) -> list[dict[str, Any]]:
 
 
 def is_table(path: Location) -> bool:
-    """Return whether a file is a table by its name, and not one that has another use."""
+    """Return whether a file is a table by its name, and has no other use."""
     is_called = path.name.lower().endswith((*TABLES, *_SHEETS, *_PACKED))
     return is_called and path.name not in _OTHER_TABLES and not is_submission(path.name)
 
 
-def without_images(look: Look, path: Location, folder: Location) -> str:
-    """Return why a table names no image in a folder, and what to do; nothing if it does, or is no table."""
+def why_no_images(look: Look, path: Location, folder: Location) -> str:
+    """Return why a table names no image in a folder, and what to do; empty if it does, or is not a table."""
     is_sheet, is_packed = (path.name.lower().endswith(ends) for ends in (_SHEETS, _PACKED))
     if is_sheet or is_packed or not is_table(path):
         how = "save it as CSV in UTF-8" if is_sheet else "unpack it"
@@ -364,7 +364,7 @@ def without_images(look: Look, path: Location, folder: Location) -> str:
 
 
 def _names_lost_images(tabled: Mapping[Location, Sequence[dict[str, Any]]]) -> bool:
-    """Return whether the first table has names of images and a header, so that it is no list of labels."""
+    """Return whether the first table has names of images and a header, so that it is not a list of labels."""
     rows = next(iter(tabled.values()))
     cells = [os.fsencode(cell) for cell in map(str, rows[0].values()) if cell.isprintable()]
     return (
@@ -375,7 +375,7 @@ def _names_lost_images(tabled: Mapping[Location, Sequence[dict[str, Any]]]) -> b
 
 
 def _without_texts_of_images(tables: Iterable[Location], known: Mapping[Location, FolderContents]) -> list[Location]:
-    """Return the tables without texts that have the name of an image, and so its boxes or its caption."""
+    """Return the tables without texts named like an image, which have its boxes or its caption."""
     images = {name.rpartition(".")[0] for own in known.values() for name in own.files if not name.endswith(TEXTS)}
 
     def is_of_image(path: Location) -> bool:
@@ -387,7 +387,7 @@ def _without_texts_of_images(tables: Iterable[Location], known: Mapping[Location
 
 
 def _mentions(path: Location, rows: Sequence[dict[str, Any]], known: Mapping[Location, FolderContents]) -> bool:
-    """Return whether most of the first rows of a text have the name of an image among other words."""
+    """Return whether most of the first rows of a text contain the name of an image among other words."""
     images = {name for own in known.values() for name in own.files if is_image_name(os.fsencode(name))}
     words = [{*re.split(r"[^\w.-]+", " ".join(map(str, row.values())))} for row in rows[:_FEW]]
     count = sum(not images.isdisjoint(each) for each in words)
@@ -397,9 +397,9 @@ def _mentions(path: Location, rows: Sequence[dict[str, Any]], known: Mapping[Loc
 def check_against_folders(
     look: Look, base: Location, files: Iterable[Location], folders: Sequence[Location], words: Mapping[str, str]
 ) -> list[str]:
-    """Warn of a table beside folders that seem to be the classes; refuse one that says other classes.
+    """Warn of a table beside folders that seem to be the classes; refuse a table with other classes.
 
-    See `find_tables`; ``words`` has what of the name of each of the folders may be the class.
+    See `find_tables`; ``words`` has, for each of the folders, the part of its name that may be the class.
     """
     best, _ = _tables_that_name(look, base, [file for file in files if not is_text(file)], folders)
     if best is None:
@@ -438,7 +438,7 @@ def check_against_folders(
 
 
 def find_tables_of_splits(look: Look) -> list[ImageTable]:
-    """Return the tables in folders of splits that hold images and no folders, at most one of each split."""
+    """Return the tables in folders of splits that hold images and no folders, at most one for each split."""
     if look.layout is None:
         return []
     base, tables = look.layout.base, list[ImageTable]()
@@ -459,7 +459,7 @@ def _look_at(
     rows: Sequence[dict[str, Any]],
     known: Mapping[Location, FolderContents],
 ) -> _Seen | None:
-    """Return what the first rows of a table say about images; None if they name none."""
+    """Return what the first rows of a table say about images; None if they name no images."""
     wanted = look.options.image_column
     if wanted is not None and wanted not in rows[0]:
         return None
@@ -469,7 +469,7 @@ def _look_at(
     if not names:
         return None
     own = own_names(base)
-    # Classes may be called as some images are, without their endings.
+    # Classes may have the names of some images without their suffixes.
     repeated = {name for name in names if wanted is None and 2 * len({str(row.get(name)) for row in rows}) <= len(rows)}
     lower = {top: {name.lower() for name in own.files} for top, own in known.items()}
 
@@ -502,7 +502,7 @@ def _look_at(
 
 
 def _columns_of(look: Look, base: Location, table: _Seen, warnings: list[str]) -> tuple[str | None, Classes]:
-    """Return which columns of a table of images say the splits, if any, and the classes."""
+    """Return the column of the splits in a table of images, if any, and the columns of the classes."""
     options, names = look.options, [name for name in table.rows[0] if name != table.image]
     split_column = options.split_column
     if split_column is not None:
@@ -550,7 +550,7 @@ def _columns_of(look: Look, base: Location, table: _Seen, warnings: list[str]) -
 
 
 def _captions(table: _Seen, names: Sequence[str], warnings: list[str]) -> Classes | None:
-    """Return the column of captions, if images have several and other columns at most number them."""
+    """Return the column of captions, if images have several captions and all other columns only number them."""
     captions = [name for name in names if CAPTION.fullmatch(name)]
     images = {str(row.get(table.image)) for row in table.rows}
     numbers = [name for name in names if all(str(row.get(name)).strip().isdecimal() for row in table.rows)]
@@ -561,7 +561,7 @@ def _captions(table: _Seen, names: Sequence[str], warnings: list[str]) -> Classe
 
 
 def split_of_cell(cell: Any, column: str) -> str | None:
-    """Return the split that a cell says; None if it says none. A row that is not ``is_test`` or the like is train."""
+    """Return the split in a cell; None without one. A row with a 0 in ``is_test`` or the like is train."""
     text, flag = str(cell).strip().lower(), _SPLIT_FLAG.fullmatch(column)
     split = "train" if flag is None else SPLIT_WORDS[flag[2].lower()]
     if split != "train" and text in ("0", "1", "false", "true"):
@@ -572,7 +572,7 @@ def split_of_cell(cell: Any, column: str) -> str | None:
 def warn_of_splits(
     path: Location, rows: Sequence[Mapping[str, Any]], names: Iterable[str], warnings: list[str]
 ) -> None:
-    """Warn of the first column that may say splits, where none does."""
+    """Warn of the first column that may say the splits, if no column was found to do so."""
     flag = next((name for name in names if _may_be_splits(rows, name)), None)
     if flag is not None:
         message, typed = f"{path}: {flag!r} may say the splits, and is a field; to have these,", flag
@@ -596,7 +596,7 @@ def _are_splits(rows: Sequence[Mapping[str, Any]], name: str) -> bool:
 
 
 def find_metadata(look: Look) -> list[ImageTable]:
-    """Return the metadata files of a folder, or of its folders of splits; none of another path."""
+    """Return the metadata files of a folder, or of its folders of splits; none for any other path."""
     if look.layout is None:
         return []
     base = look.layout.base
@@ -612,7 +612,7 @@ def find_metadata(look: Look) -> list[ImageTable]:
 
 
 def why_unused(table: ImageTable) -> str:
-    """Return why a metadata file cannot be used, by its first row; nothing if it can."""
+    """Return why a metadata file cannot be used, by its first row; empty if it can."""
     with contextlib.closing(table_rows(table.path)) as rows:
         try:
             _, row = next(rows, (0, {}))
@@ -622,9 +622,9 @@ def why_unused(table: ImageTable) -> str:
 
 
 def _claim(look: Look) -> list[ImageTable]:
-    """Return the metadata files of a folder; none if one of them names no files, and there are folders of classes.
+    """Return the metadata files of a folder; none if one names no files and there are class folders.
 
-    Where the user says what the columns of a table are, it is that table, whatever it is called.
+    If the user says what the columns of a table are, a table of any name counts.
     """
     tables = look.once(find_metadata)
     given = TABLE_OPTIONS.intersection(look.options.given())
@@ -695,7 +695,7 @@ class _Images:
         )
         self._paths: list[bytes] = []
         self._table_of = array("i")
-        self._splits: list[str] = []  # of each row, where a column tells
+        self._splits: list[str] = []  # of each row, if a column says it
         self._label_of = array("i")
         self._class_of: Sequence[bytes | None] = ()
         self._own = own_names(builder.folder)
@@ -750,11 +750,11 @@ class _Images:
         self.rows.add(row)
 
     def collect(self) -> None:
-        """Add the images to the builder, with their splits, classes and sizes; report what is not used."""
+        """Add the images to the builder, with their splits, classes and sizes; warn of files that are not used."""
         folders = [b""] if self._is_found else [table.folder for table in self._tables]
         sizes = self._builder.sizes_in(folders)
         ignored = self._builder.skipped.ignored
-        ignored -= Counter(table.path.suffix for table in self._tables)  # which leaves none below 1
+        ignored -= Counter(table.path.suffix for table in self._tables)  # drops counts below 1
         base = self._builder.base + b"/"
         uris = (join(table.path.parent.to_uri(), os.fsencode(table.path.name)) for table in self._tables)
         tables = {uri.removeprefix(base) for uri in uris}
@@ -801,7 +801,7 @@ class _Images:
             self._builder.warnings.append(f"{message}: {shown_names(sorted(folders))}")
 
     def _name_label_map(self, table: Location, most: int) -> None:
-        """Say that a file beside the table names all class ids up to ``most``, if it is the only JSON file there."""
+        """Warn that a JSON file beside the table names all class ids up to ``most``, if it is the only one there."""
         names = {os.fsdecode(child.name) for child in table.parent.some_children() if child.name.endswith(b".json")}
         label_map = table.parent / min(names, default="")
         with contextlib.suppress(SourceError, ConfigError, PermissionError):
@@ -811,7 +811,7 @@ class _Images:
                 self._builder.label_warnings.append(f"{message} {option_with('labels', str(label_map))}")
 
     def _placed(self) -> Iterator[tuple[str, bytes, bytes]]:
-        """Yield the split and the path of each image, and the folder of that split in it, with a slash."""
+        """Yield the split and the path of each image, and the folder of the split in that path, with a slash."""
         folders = {_first_folder(path) for path in self._paths}
         of_table = self._tables[0].split is not None or bool(self._splits)
         in_splits = not of_table and are_splits(folders, str(self._tables[0].path))
@@ -822,7 +822,7 @@ class _Images:
             yield self._splits[row] if self._splits else split, path, prefix
 
     def _find_moved(self, sizes: Mapping[bytes, int]) -> None:
-        """Find the files whose paths are those of another computer; those of a table in a folder are below that."""
+        """Find the files for paths of another computer; a table in a folder names files below it."""
         missing = {path: table for path, table in zip(self._paths, self._table_of, strict=True) if path not in sizes}
         if not missing:
             return
@@ -835,7 +835,7 @@ class _Images:
         self._used.extend(map(hash, moved.values()))
 
     def _find_files(self, sizes: Mapping[bytes, int]) -> None:
-        """Find the file of each row: below the folder of its table, or else the only one of that name anywhere."""
+        """Find the file of each row: below the folder of its table, or else the only file of that name anywhere."""
         by_name: dict[bytes, list[bytes]] = {}
         if not all(map(sizes.__contains__, self._paths)):
             for path in sizes:
@@ -865,7 +865,7 @@ class _Images:
         self._builder.skipped.warn(other_case, message)
 
     def _add_tests(self, unused: Sequence[bytes], sizes: Mapping[bytes, int]) -> list[bytes]:
-        """Add images that no row names and that lie in a folder for tests, as those of Kaggle do; return the others."""
+        """Add images that no row names if they lie in a folder of test images, as Kaggle's do; return the others."""
         folders = {_first_folder(path) for path in self._paths}
         tests = {
             folder

@@ -1,12 +1,12 @@
 """The images of a source as one table of columns: about 60 bytes an item for ImageNet's names.
 
-A column has a number or bytes for each item. It is in memory while it is short, otherwise in a scratch file, which has
-no name and lies in the folder for temporary files (``$TMPDIR``). These files are mapped into memory, so the system
-keeps what is in use and takes the rest away when it needs the space; nothing is left of them when the process ends.
-`RowsByPath` sorts millions of rows in memory that does not grow with them.
+A column has a number or bytes for each item. Short columns are in memory, long ones in scratch files without a name in
+the folder for temporary files (``$TMPDIR``). These files are mapped into memory, so that the system keeps the pages in
+use and evicts others when it needs space; they disappear with the process. `RowsByPath` sorts millions of rows with
+memory that does not grow with their number.
 
-`ItemCollector` takes the images as a listing meets them and puts them into the order of the table once all of them are
-known; `ItemTableBuilder` keeps the order in which they are added.
+`ItemCollector` takes images in any order and sorts them into the order of the table when all are known;
+`ItemTableBuilder` keeps the order in which items are added.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _TAKEN_ROWS = 2**14
 _TYPES = {"i": np.int32, "q": np.int64}
 
 SPLITS = ("train", "validation", "test")
-"""Every split there can be, in the order of the table."""
+"""All possible splits, in the order of the table."""
 
 _ROWS_AT_A_TIME = 2**14
 _MAX_GROUPS = 2**17
@@ -113,7 +113,7 @@ class Blobs:
             yield self.data[start:stop]
 
     def take(self, rows: NDArray[np.int64]) -> Blobs:
-        """Return the values of some rows, in that order; they share nothing with these."""
+        """Return a copy of the values of some rows, in that order."""
         taken, data = GrowingBlobs(), np.frombuffer(self.data, np.uint8)
         for first in range(0, len(rows), _TAKEN_ROWS):
             some = rows[first : first + _TAKEN_ROWS]
@@ -126,11 +126,11 @@ class Blobs:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordNames(Blobs):
-    """The names of records, ``record 7``: made when they are asked for, so that those of millions take no memory."""
+    """The names of records, such as ``record 7``, made on demand so that millions of them need no memory."""
 
     data: bytes = field(default=b"", init=False)
     starts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, np.int64), init=False)
-    numbers: NDArray[np.int64]  # int64 (N,): the number of each record, in all sequences one after another
+    numbers: NDArray[np.int64]  # int64 (N,): the number of each record, counted over all sequences
     firsts: NDArray[np.int64]  # int64 (sequences,): the number of the first record of each sequence, ascending
 
     def __len__(self) -> int:
@@ -156,7 +156,7 @@ class GrowingBlobs:
     def __init__(self) -> None:
         self._tail = io.BytesIO()
         self._file: IO[bytes] | None = None
-        self._size = 0  # of what is in the file
+        self._size = 0  # bytes in the file
         self._starts = GrowingColumn("q", 0)
 
     def __len__(self) -> int:
@@ -167,7 +167,7 @@ class GrowingBlobs:
         self._starts.append(self._write(value))
 
     def extend(self, data: bytes, lengths: NDArray[np.int64]) -> None:
-        """Append values, given end to end, and the length of each."""
+        """Append several values: their bytes, end to end, and the length of each."""
         ends = np.cumsum(lengths)
         self._starts.extend(ends + (self._write(data) - ends[-1:]))
 
@@ -199,7 +199,7 @@ Column: TypeAlias = "NDArray[Any] | Blobs"
 
 
 def taken(column: Any, rows: NDArray[np.int64]) -> Any:
-    """Return the values of some rows of a `Column`, in that order; they share nothing with it."""
+    """Return a copy of some rows of a `Column`, in that order."""
     if isinstance(column, Blobs):
         return column.take(rows)
     width = int(np.prod(column.shape[1:]))
@@ -210,7 +210,7 @@ def taken(column: Any, rows: NDArray[np.int64]) -> Any:
 
 
 def new_column(rows: int, kind: type[np.generic] | np.dtype[Any]) -> NDArray[Any]:
-    """Return a column of so many zeros, which takes memory, or space in a file, where it is set."""
+    """Return a column of ``rows`` zeros; if it is long, in a scratch file whose space is reserved."""
     if rows <= HELD_ROWS:
         return np.zeros(rows, kind)
     with scratch_file(_WHY) as file:
@@ -220,10 +220,10 @@ def new_column(rows: int, kind: type[np.generic] | np.dtype[Any]) -> NDArray[Any
 
 @contextmanager
 def random_access(*columns: NDArray[Any] | bytes | mmap.mmap) -> Iterator[None]:
-    """Read only the pages that are asked for, in this block.
+    """Switch off read-ahead of columns that are mapped into memory, in this block.
 
-    Systems read ahead of each missing page, some by megabytes. Where rows are far apart, that is a thousand times what
-    is needed, and pushes out what is needed next.
+    Systems read ahead of each missing page, some by megabytes. If rows are far apart, this reads a thousand times as
+    much as needed, and evicts pages that are needed next.
     """
     mapped = [memory for column in columns if (memory := _mapping(column)) is not None]
     for mapping in mapped:
@@ -250,7 +250,7 @@ def row_range(first: int, count: int) -> NDArray[np.int64]:
 
 
 def chunks(rows: int) -> Iterator[tuple[int, int]]:
-    """Yield the first and the end of each chunk of so many rows."""
+    """Yield where each chunk of ``rows`` rows starts and where it ends."""
     for first in range(0, rows, CHUNK_ROWS):
         yield first, min(rows, first + CHUNK_ROWS)
 
@@ -270,7 +270,7 @@ def sum_of(column: NDArray[np.integer[Any]], rows: NDArray[np.int64]) -> int:
 
 
 def counts_of(column: NDArray[np.integer[Any]], rows: Iterable[NDArray[np.int64]], values: int) -> NDArray[np.int64]:
-    """Return how often each of the values -1 to ``values - 1`` is in some rows of a column; that of -1 comes first."""
+    """Return how often each value from -1 to ``values - 1`` is in some rows of a column; -1 comes first."""
     counts = np.zeros(values + 1, np.int64)
     for some in rows:
         for first, end in chunks(len(some)):
@@ -278,12 +278,12 @@ def counts_of(column: NDArray[np.integer[Any]], rows: Iterable[NDArray[np.int64]
     return counts
 
 
-def divided(
+def sorted_by_number(
     rows: NDArray[np.int64], number_of: Callable[[NDArray[np.int64]], NDArray[np.integer[Any]]], count: int
 ) -> tuple[NDArray[np.int64], list[int]]:
-    """Return rows sorted stably by a number that each has; and where those of each number start, and all end.
+    """Return rows sorted stably by a number of each; and where the rows of each number start, and the last ones end.
 
-    ``number_of`` returns the numbers of some rows: 0 to ``count - 1``, or negative ones of rows to omit.
+    ``number_of`` returns the numbers of some rows: 0 to ``count - 1``, or negative for rows to omit.
     """
     counts = np.zeros(count, np.int64)
     for first, end in chunks(len(rows)):
@@ -304,9 +304,9 @@ def divided(
 
 
 class RowsByPath:
-    """Sorts rows by the bytes of their paths, eight at a time as one number: no path becomes a Python object.
+    """Sorts rows by the bytes of their paths, eight bytes at a time as one number, without Python objects for paths.
 
-    No path has a NUL byte. ``prefixes`` returns how many bytes of the paths of some rows do not count.
+    Paths have no NUL bytes. ``prefixes`` returns for some rows how many bytes at the start of their paths to ignore.
     """
 
     def __init__(
@@ -321,9 +321,9 @@ class RowsByPath:
         self._prefixes = prefixes
 
     def sorted(self, rows: NDArray[np.int64], done: int = 0) -> Iterator[NDArray[np.int64]]:
-        """Yield rows in the order of their paths, as many at a time as are held in memory; equal paths come together.
+        """Yield rows sorted by path, about as many at a time as are held in memory; equal paths come together.
 
-        Those of equal paths stay in their order. In so many bytes as are ``done`` all paths agree.
+        Rows of equal paths keep their order. The first ``done`` bytes of all paths are equal.
         """
         if len(rows) <= HELD_ROWS:
             yield rows[self._order(rows, done)]
@@ -331,19 +331,19 @@ class RowsByPath:
         sample = np.sort(self._words_of(rows[:: -(-len(rows) // _SAMPLED_ROWS)], done))
         cuts = np.unique(sample[:: -(-len(sample) // _MAX_CUTS)])
 
-        def part_of(some: NDArray[np.int64]) -> NDArray[np.int64]:  # odd: the word is that of a cut
+        def part_of(some: NDArray[np.int64]) -> NDArray[np.int64]:  # odd numbers: the word equals a cut
             words = self._words_of(some, done)
             return np.searchsorted(cuts, words, "left") + np.searchsorted(cuts, words, "right")
 
-        rows, bounds = divided(rows, part_of, 2 * len(cuts) + 1)
+        rows, bounds = sorted_by_number(rows, part_of, 2 * len(cuts) + 1)
         for part, (first, end) in enumerate(pairwise(bounds)):
-            if part % 2 and cuts[part // 2] == 0:  # these paths have ended
+            if part % 2 and cuts[part // 2] == 0:  # these paths end here
                 yield rows[first:end]
             else:
                 yield from self.sorted(rows[first:end], done + _WORD * (part % 2))
 
     def _order(self, rows: NDArray[np.int64], done: int) -> NDArray[np.int64]:
-        """Return the order of rows: sorted by the last word first, so that those before keep what it decides."""
+        """Return the order of rows by a stable radix sort, from the last word of the paths to the first."""
         starts, lengths = self._spans(rows, done)
         words = -(-lengths // _WORD)
         order = np.empty(0, np.int64)
@@ -362,7 +362,7 @@ class RowsByPath:
         return starts, self._starts[rows + 1] - starts
 
     def _read(self, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.uint64]:
-        """Return the words at some positions, the first byte as the highest, with zeros behind the ends of paths."""
+        """Return the big-endian words at some positions, with zeros after the ends of paths."""
         positions = np.minimum(starts, self._last)
         words = self._words[positions].astype(np.uint64) << (8 * (starts - positions)).astype(np.uint64)
         beyond = (8 * (_WORD - np.clip(lengths, 0, _WORD))).astype(np.uint64)
@@ -374,13 +374,13 @@ class Item:
     """One source image.
 
     Attributes:
-        path: Where it lies, as the file system or the archive spells it: below the base of the source, absolute, or
+        path: Its path as the file system or the archive spells it: relative to the base of the source, absolute, or
             inside its archive. A tar inside a tar counts as a folder.
         label: Index into the classes of the source (0-based, before any label base); -1 when it has none.
         size_bytes: Its size when it was listed.
-        number: Its position in the listing, or in the sequences that it comes from, one after another.
-        object: Index of the annotated object that is meant; -1 for the whole image.
-        columns: What else its kind of source has of it: where its bytes are in an archive, for example.
+        number: Its position in the listing, or in the sequences that it comes from, counted over all of them.
+        object: Index of the annotated object that it stands for; -1 for the whole image.
+        columns: Its values in the columns that only its kind of source has, such as its offset in an archive.
     """
 
     path: bytes
@@ -410,8 +410,8 @@ class ItemTable:
         labels: int32 (N,): class index of each item; -1 when it has none.
         sizes: int64 (N,): bytes of each image when it was listed.
         numbers: int64 (N,): position of each item in the listing.
-        objects: int32 (N,): the object of the image that is meant; -1 for the whole image.
-        columns: The columns of its kind of source, by name.
+        objects: int32 (N,): index of the annotated object that each item stands for; -1 for the whole image.
+        columns: The columns that only its kind of source has, by name.
     """
 
     paths: Blobs
@@ -425,7 +425,7 @@ class ItemTable:
         return len(self.labels)
 
     def image_rows(self) -> NDArray[np.int64]:
-        """Return a row for each image, however many of its objects are items: int64, in the order of the listing."""
+        """Return one row of each image, even if several of its objects are items: int64, in listing order."""
         rows = np.flatnonzero(self.objects <= 0)
         return rows[np.argsort(self.numbers[rows])]
 
@@ -442,7 +442,7 @@ class ItemTable:
             yield from map(Item, self.paths.values(first, last), *numbers, own)
 
     def _own(self, first: int, last: int) -> Iterable[Mapping[str, Any]]:
-        """Return for each of some rows the values of the columns that its kind of source has, by name."""
+        """Return, for each of some rows, its values in `columns` by name."""
         if not self.columns:
             return repeat(_NO_COLUMNS, last - first)
         values = (
@@ -452,7 +452,7 @@ class ItemTable:
         return (dict(zip(self.columns, row, strict=True)) for row in zip(*values, strict=True))
 
     def take(self, rows: NDArray[np.int64]) -> ItemTable:
-        """Return a table of the given rows, in that order, with all columns; it shares nothing with this one."""
+        """Return a copy of the given rows, in that order, with all columns."""
         numbers = {name: taken(getattr(self, name), rows) for name in _NUMBERS}
         columns = {name: taken(column, rows) for name, column in self.columns.items()}
         return ItemTable(paths=self.paths.take(rows), columns=columns, **numbers)
@@ -489,11 +489,11 @@ class ItemTableBuilder:
 
 @dataclass(slots=True)
 class Group:
-    """What some images have in common."""
+    """A group of images with the same split and the same class."""
 
     split: str | None  # their split; None if they turned out not to be items
     class_name: bytes | None  # their class; None if they have no label
-    # length of the part of their paths that leads to the class; what follows it orders them inside the class
+    # length of their paths up to the class, with its slash; the rest of the paths orders them inside the class
     prefix_bytes: int = 0
     tar: int = -1  # the tar they lie in; -1 for anything else
 
@@ -502,10 +502,10 @@ class ItemCollector:
     """Collects images in any order."""
 
     def __init__(self) -> None:
-        self.groups: list[Group] = []  # those without images too, so that an empty class keeps its label
-        # those of the kind of source: values of all images in the order in which they were added, set before `finish`
+        self.groups: list[Group] = []  # groups without images, too, so that an empty class keeps its label
+        # columns of the kind of source, which sets them before `finish`; their rows are in the order of adding
         self.columns: dict[str, Column] = {}
-        # how many members of tars a later one of the same name replaces, as unpacking would; known after `finish`
+        # how many members of tars are replaced by a later one of the same name, as in unpacking; known after `finish`
         self.repeated = 0
         self._number_of: dict[tuple[str, bytes | None, int], int] = {}
         self._paths = GrowingBlobs()
@@ -517,7 +517,7 @@ class ItemCollector:
         return len(self._group_of)
 
     def group(self, split: str, class_name: bytes | None = None, prefix_bytes: int = 0) -> int:
-        """Return the number of a group of files, which is added once; see `Group`."""
+        """Return the number of the `Group` with these values, which is added if it is new."""
         key = split, class_name, prefix_bytes
         if key not in self._number_of:
             self._number_of[key] = self.add_group(Group(*key))
@@ -531,13 +531,13 @@ class ItemCollector:
         return len(self.groups) - 1
 
     def add(self, group: int, path: bytes, size_bytes: int) -> None:
-        """Append one image of a group; not after any was asked for."""
+        """Append one image of a group; not possible once a method has returned images."""
         self._paths.append(path)
         self._group_of.append(group)
         self._sizes.append(size_bytes)
 
     def add_folder(self, group: int, folder: bytes, files: Sequence[tuple[bytes, int]]) -> None:
-        """Append images of a group as `add` does, given the path of each below a folder and its bytes."""
+        """Append images of a group as `add` does, given a folder, and the path in it and the bytes of each."""
         for first, last in chunks(len(files)):
             paths, sizes = zip(*files[first:last], strict=True)
             lengths = np.fromiter(map(len, paths), np.int64, len(paths)) + len(folder)
@@ -555,9 +555,9 @@ class ItemCollector:
         return self._all()[0]
 
     def rows_by(self, number_of: NDArray[np.int64]) -> Iterator[tuple[int, list[int]]]:
-        """Yield each number and the images that have it, ascending; of millions of images some at a time.
+        """Yield each number and the rows of images that have it, ascending; millions of images come in several parts.
 
-        The numbers are those of groups: int64, (groups,); images of negative ones are omitted.
+        ``number_of`` has the number of each group: int64 (groups,). Images of groups with negative numbers are omitted.
         """
         groups = self._all()[1]
         for first in range(0, len(groups), HELD_ROWS):
@@ -575,7 +575,7 @@ class ItemCollector:
             column[row] = size
 
     def divide(self, splits: Iterable[str | None]) -> None:
-        """Set the split of each image, in the order in which they were added; those without one are left out."""
+        """Set the split of each image, in the order in which they were added; images without one are omitted."""
         column = self._all()[1]
         moved: dict[tuple[int, str | None], int] = {}
         for row, split in enumerate(splits):
@@ -619,29 +619,29 @@ class ItemCollector:
     def _order(
         self, table: ItemTable, groups: NDArray[np.int32], ranks: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], list[int]]:
-        """Return the rows in their order, without those that are left out or replaced; and where each split ends.
+        """Return the sorted rows, without omitted and replaced ones, and where each split ends.
 
-        They are sorted by the ranks of their groups first: int64 (groups,); those with a negative one are left out.
+        ``ranks`` are the first sort key: int64 (groups,). Rows of groups with a negative one are omitted.
         """
         ranks, numbers = np.unique(ranks, return_inverse=True)
         numbers -= int(np.searchsorted(ranks, 0))
         ranks = ranks[ranks >= 0]
         in_tars = np.asarray([(group.tar, group.prefix_bytes) for group in self.groups], np.int64).reshape(-1, 2)
         by_path = RowsByPath(table.paths, lambda rows: in_tars[groups[rows], 1])
-        rows, bounds = divided(row_range(0, len(groups)), lambda rows: numbers[groups[rows]], len(ranks))
+        rows, bounds = sorted_by_number(row_range(0, len(groups)), lambda rows: numbers[groups[rows]], len(ranks))
         at, ends = 0, [0] * len(SPLITS)
         for rank, (first, end) in zip(ranks.tolist(), pairwise(bounds), strict=True):
             for some in by_path.sorted(rows[first:end]):
-                kept = self._without_replaced(table.paths, some, in_tars[groups[some]])
-                rows[at : at + len(kept)] = kept  # never beyond what has been sorted
-                at += len(kept)
+                remaining = self._without_replaced(table.paths, some, in_tars[groups[some]])
+                rows[at : at + len(remaining)] = remaining  # never beyond what has been sorted
+                at += len(remaining)
             ends[rank // 2**32 :] = [at] * (len(SPLITS) - rank // 2**32)
         return rows[:at], ends
 
     def _without_replaced(self, paths: Blobs, rows: NDArray[np.int64], tars: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return sorted rows without members of tars that the next row replaces.
 
-        ``tars`` has the tar of each of these, or -1, and how many bytes of its path do not count: int64 (rows, 2).
+        ``tars`` has the tar of each row, or -1, and how many bytes of its path to ignore: int64 (rows, 2).
         """
         same = np.flatnonzero((tars[1:, 0] >= 0) & (tars[1:] == tars[:-1]).all(axis=1))
         pairs = zip(same.tolist(), rows[same].tolist(), rows[same + 1].tolist(), strict=True)

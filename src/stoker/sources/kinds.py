@@ -1,8 +1,8 @@
-"""Every kind of source, and listing a source by asking each of them in turn.
+"""All kinds of sources, and `list_source`, which asks each of them in turn.
 
-To add a kind: write a module with a function that claims a path and one that lists it, which fills a
-`stoker.sources.source.SourceBuilder` and returns its `Source`; end it with a `Kind`, and add that to
-`KINDS`, which help, messages and checks follow. docs/explanation/architecture.md says what else it needs.
+To add a kind: write a module with a function that claims a path, and one that lists it: it fills a
+`stoker.sources.source.SourceBuilder` and returns its `Source`. End the module with a `Kind`, and add that to `KINDS`,
+which help, messages and checks use. docs/explanation/architecture.md says what else it needs.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ KINDS = (
 )
 """All kinds of sources, in the order in which they are asked: the first that claims a path lists it.
 
-So a kind that is told by files of its own stands before those that take any table, tar or folder.
+So a kind with files of its own comes before those that take any table, tar or folder.
 """
 
 SOURCE_KINDS = ", ".join(kind.name for kind in reversed(KINDS))
-"""What `list_source` takes, in the words of help and messages."""
+"""Names of the kinds that `list_source` takes, for help and messages."""
 
 
 def list_source(
@@ -64,18 +64,18 @@ def list_source(
 ) -> Source:
     """List the images of a source of any kind.
 
-    Every file that is named may be the URL of an object instead. The same images have the same items, the same order
-    and the same fingerprint wherever they lie.
+    The path of any file may be the URL of an object instead. The same images have the same items, the same order and
+    the same fingerprint wherever they lie.
 
     Args:
         root: Path or URL of the source.
-        options: What the user says about it.
+        options: Options of the source.
         progress: Called after every few images or annotations.
-        without: A folder that is not part of the source though it may lie in it: where a dataset is to be built.
+        without: A folder to ignore, though it may lie in the source: where a dataset is to be built.
 
     Raises:
         SourceError: It does not exist, cannot be listed, or is damaged.
-        ConfigError: What the user says does not fit.
+        ConfigError: An option does not fit.
         OSError: It cannot be read; a ``StorageError``, if its store cannot be reached.
     """
     look = Look(root, options, progress, without)

@@ -1,7 +1,7 @@
-"""Folders that look like class folders and are none: beside a table that names the images, or of a known layout.
+"""Folders that look like class folders but are not: those beside a table of the images, or of a known layout.
 
-Known are images beside their masks or annotations (YOLO without ``data.yaml``). Few names and bytes
-decide, however many images there are. A label map insists on the folders.
+Known layouts are images beside their masks or annotations (YOLO without ``data.yaml``). Few names and bytes decide,
+however many images there are. With a label map the folders are always classes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from stoker.config import format_some, option_with
 from stoker.errors import ImageError, SourceError
 from stoker.sources.coco import coco_of_classes, is_coco
 from stoker.sources.files import in_order
-from stoker.sources.image_tables import ImageTable, check_against_folders, find_tables, is_table, without_images
+from stoker.sources.image_tables import ImageTable, check_against_folders, find_tables, is_table, why_no_images
 from stoker.sources.items import SPLITS
 from stoker.sources.names import (
     ANNOTATION_FOLDERS,
@@ -51,7 +51,7 @@ _NEUTRAL = re.compile(
     "|stud(y|ies)|test(ing)?|train(ing)?|(un)?labell?ed|v(?=[0-9])|val(id(ation)?)?|videos?)[0-9]*(?![a-z0-9])",
     re.IGNORECASE,
 )
-"""Words that do not say what is in images."""
+"""Words in names of folders that do not say what is in images."""
 _MASKS = re.compile(f"((?:{MASK_WORDS}|instances?|panoptic|semantic|stuffthingmaps)[-_ ]?)+", re.IGNORECASE)
 _MASK_ENDING = re.compile(f"[-_. ]({MASK_WORDS}|(1st|2nd)ho|manual)(_?[0-9]+)?$", re.IGNORECASE)
 _IMAGE_ENDINGS = ("", "_sat", "_image", "_img", "_rgb")
@@ -64,7 +64,7 @@ _ARRAYS = {
     "train_32x32.mat": "SVHN",
     "train_X.bin": "STL10",
 }
-"""Files of pixels and labels, and what of torchvision reads them; CIFAR-100 is `_CIFAR_100`."""
+"""Files of pixels and labels, and the class of torchvision that reads them; CIFAR-100 is `_CIFAR_100`."""
 _TRAIN, _OF_SPLIT = (
     re.compile(rf"({words})([-_. 0-9].*|[AB])?", re.IGNORECASE).fullmatch
     for words in ("train", "train|val|valid|validation|test")
@@ -78,7 +78,7 @@ VIEW = re.compile(
     "|high|[lh][rq])[-_.]?)+",
     re.IGNORECASE,
 )
-"""Words of the views, or the pairs of images, of one scene."""
+"""Names of folders with different views, or pairs of images, of one scene."""
 CONVERT = "write boxes as COCO, YOLO or Pascal VOC, and labels or captions into metadata.csv, beside file_name"
 """What to do with annotations that are not read."""
 _DEEPEST, _FEW, _SOME, _LEAST_STEP, _HEAD_BYTES, _LONGEST_LINE = 3, 4, 16, 100, 2**16, 140
@@ -87,10 +87,10 @@ _DEEPEST, _FEW, _SOME, _LEAST_STEP, _HEAD_BYTES, _LONGEST_LINE = 3, 4, 16, 100, 
 def check_class_folders(
     look: Look, builder: SourceBuilder, base: Location, classes: Mapping[bytes, Sequence[bytes]]
 ) -> list[ImageTable]:
-    """Refuse folders that seem to be no classes; warn of a single class whose name says nothing.
+    """Refuse folders that do not seem to be classes; warn of a single class whose name says nothing.
 
-    ``classes`` has the class folders in the folder of each split below ``base``. The tables that have the classes
-    instead of them are returned.
+    ``classes`` has the class folders in the folder of each split below ``base``. If tables have the classes instead,
+    these tables are returned.
     """
     root, options = builder.root, builder.options
     levels = {base / os.fsdecode(split): sorted(map(os.fsdecode, names)) for split, names in classes.items()}
@@ -100,7 +100,7 @@ def check_class_folders(
         return []
     words = {name: _class_words(name) for name in names}
     seen = next(filter(None, (_known_layout(look, top, names) for top, names in levels.items() if names)), None)
-    insists = f"; {insisting(names)}" if names else ""
+    anyway = f"; {classes_advice(names)}" if names else ""
     tell_nothing = len({*words.values()} - {""}) <= 1
     near = look.files_near(base)
     of_tables = [folder for folder in folders[:_FEW] if tell_nothing or not _may_hold_images(look, folder)]
@@ -112,9 +112,9 @@ def check_class_folders(
         if not tell_nothing and builder.labels is None:
             builder.label_warnings += check_against_folders(look, base, files, folders[:_FEW], words)
     except SourceError as error:
-        raise SourceError(f"{error}{insists}", path=root) from error
+        raise SourceError(f"{error}{anyway}", path=root) from error
     if seen is not None and builder.labels is None:
-        raise SourceError(f"{root} holds {seen}{insists}", path=root)
+        raise SourceError(f"{root} holds {seen}{anyway}", path=root)
     numbers = [int(name) for name in names if re.fullmatch("[0-9]{4,9}", name)]
     are_steps = len(numbers) == len(names) > 1 and min(numbers) == 0 and math.gcd(*numbers) >= _LEAST_STEP
     are_neutral, repeated = are_steps or not any(words.values()), Counter(words.values())
@@ -122,7 +122,7 @@ def check_class_folders(
     parts += names if any(map(_TRAIN, names)) and all(map(_OF_SPLIT, names)) else []
     if len(names) > 1 and (are_neutral or parts) and builder.labels is None:
         if any(look.look_into(folder).ending in (PARQUET_SUFFIX, ARROW_SUFFIX) for folder in folders[:_FEW]):
-            return []  # which `folders` refuses as what they are
+            return []  # `folders` refuses them with a better message
         message = f"{root} has folders whose names are no classes ({format_some(names, _FEW)})"
         message += "; splits are called train, validation, test"
         annotations: list[bytes | str] = [*coco_of_classes(look), *(file.name for file in near if is_coco(file))]
@@ -130,7 +130,7 @@ def check_class_folders(
         links = _links(look, base, names) if base.is_local and [*levels] == [base] else ""
         message += f"; to read them as splits, type: {links}" if links else ""
         message += f"; {_without_classes(look, base, folders[0])}" if base.is_local and not parts and not links else ""
-        raise SourceError(f"{message}{insists}", path=root)
+        raise SourceError(f"{message}{anyway}", path=root)
     if len(names) == 1 and (
         any(map(is_table, files))
         or are_neutral
@@ -140,7 +140,7 @@ def check_class_folders(
         message = f"all images of {root} are of one class, {names[0]!r}, the name of their folder"
         message += f"; to read them without classes give {folders[0]}" if b"" in classes else ""
         lists = find_lists(file.name for file in near)[0].values()
-        wrong = {file.name: problem for file in files if (problem := without_images(look, file, folders[0]))}
+        wrong = {file.name: problem for file in files if (problem := why_no_images(look, file, folders[0]))}
         beside = [os.fsencode(file.name) for file in near if file.name not in (*lists, *wrong)]
         if others := [name for name in beside if not is_image_name(name)]:
             message += f"; not read are the files beside them: {shown_names(others)}; {CONVERT}"
@@ -150,7 +150,7 @@ def check_class_folders(
 
 
 def _pairs(look: Look, levels: Mapping[Location, Sequence[str]]) -> list[str]:
-    """Return a warning of class folders called after views of scenes, which hold images of the same names."""
+    """Return a warning of class folders that are named after views of scenes and hold images of the same names."""
     for top, names in levels.items():
         files = look.look_into(top / names[0]).files[:_SOME] if names and all(map(VIEW.fullmatch, names)) else []
         paths = [top / folder / name for folder in names[1:] for name in files]
@@ -170,7 +170,7 @@ def _without_classes(look: Look, base: Location, folder: Location) -> str:
 
 
 def _links(look: Look, base: Location, names: Sequence[str]) -> str:
-    """Return what to type to read folders as splits that are words in their names; nothing if they are not."""
+    """Return what to type to read folders as the splits in their names; empty if the names have none."""
     folders: dict[str, list[Location]] = {}
     for name in names:
         words = {SPLIT_WORDS[word] for word in re.split("[^a-z]+", name.lower()) if word in SPLIT_WORDS}
@@ -186,7 +186,7 @@ def _links(look: Look, base: Location, names: Sequence[str]) -> str:
 
 
 def _alone_in(look: Look, folder: Location) -> list[Location]:
-    """Return a folder, the only folder in it if no images lie beside that, the only one in that, and so on."""
+    """Return a folder, the only folder in it if no images lie beside that, the only folder in that, and so on."""
     nested = [folder]
     while len((held := look.look_into(nested[-1])).folders) == 1 and not _has_images(held.files):
         nested.append(nested[-1] / held.folders[0])
@@ -198,12 +198,12 @@ def _has_images(files: Sequence[str]) -> bool:
 
 
 def typed_table(folder: Location, rows: str, columns: str = "file_name,label") -> str:
-    """Return what to type to write a table of the images in a folder, given a command that writes its rows there."""
+    """Return what to type to write a table of the images in a folder, given a command that prints its rows there."""
     return f"(cd {shlex.quote(str(folder))} && (echo {columns}; {rows}) > metadata.csv)"
 
 
-def insisting(names: Sequence[str]) -> str:
-    """Return what to type if folders are classes nevertheless."""
+def classes_advice(names: Sequence[str]) -> str:
+    """Return what to type if the folders are classes nevertheless."""
     typed = f"type: printf '%s\\n' {shlex.join(names)} > folders.txt; and give {option_with('labels', 'folders.txt')}"
     if len(typed) > _LONGEST_LINE:
         typed = f"write their names into a file, one a line, and give {option_with('labels', 'FILE')}"
@@ -211,9 +211,9 @@ def insisting(names: Sequence[str]) -> str:
 
 
 def belonging_beside(look: Look) -> str:
-    """Return what lies beside a folder of images, or of their splits, and may belong to them; nothing if none does.
+    """Return what lies beside a folder of images, or of their splits, and may belong to them; empty if nothing does.
 
-    Names tell, as of ``labels`` beside ``images`` and ``annotations`` beside ``train2017``, or a COCO file.
+    Names decide, such as ``labels`` beside ``images`` and ``annotations`` beside ``train2017``, or a COCO file.
     """
     folder = look.path.resolve()
     for level in (folder, folder.parent):
@@ -230,13 +230,13 @@ def belonging_beside(look: Look) -> str:
 
 
 def _class_words(name: str) -> str:
-    """Return what in the name of a folder may be a class: no neutral words, nor numbers beside them."""
+    """Return the part of a folder's name that may be a class, without neutral words and numbers beside them."""
     rest = _NEUTRAL.sub("", name)
     return name if rest == name else re.sub(r"[\W\d_]+", " ", rest).strip()
 
 
 def refuse_arrays(look: Look, top: Location) -> None:
-    """Refuse a folder without splits that holds, directly or one level down, arrays as torchvision downloads them."""
+    """Refuse a folder without splits that holds, directly or one level down, arrays that torchvision downloads."""
     names = look.look_into(top).folders
     if look.options.labels is not None or any(os.fsencode(name) in SPLIT_FOLDERS for name in names):
         return
@@ -256,8 +256,8 @@ def refuse_arrays(look: Look, top: Location) -> None:
 def inner_folders(look: Look, base: Location, classes: Mapping[bytes, Sequence[bytes]]) -> list[str]:
     """Warn of class folders that may hold the classes instead of being them.
 
-    They all hold the same folders, or each others that are called neither like it nor like no class, or they are
-    single letters.
+    They all hold the same folders; or each holds different ones, with names that may be classes and differ from its
+    own; or their names are single letters.
     """
     for split, folders in classes.items():
         top, names = base / os.fsdecode(split), sorted(map(os.fsdecode, folders))
@@ -279,7 +279,7 @@ def inner_folders(look: Look, base: Location, classes: Mapping[bytes, Sequence[b
 
 
 def _differ(names: Sequence[str], inner: Sequence[set[str]]) -> bool:
-    """Return whether folders hold different folders, called neither like them, nor neutrally, nor by dates."""
+    """Return whether folders hold different folders, whose names are neither theirs, nor neutral words, nor dates."""
     known = set.union(*inner)
     are_disjoint = min(map(len, inner)) > 1 and sum(map(len, inner)) == len(known)
     of_their_names = any(name in each for name, own in zip(names, inner, strict=False) for each in own)
@@ -287,7 +287,7 @@ def _differ(names: Sequence[str], inner: Sequence[set[str]]) -> bool:
 
 
 def begin_with_numbers(names: Sequence[str]) -> bool:
-    """Return whether names are short numbers, no years, and words, some of which repeat, so that they may be values."""
+    """Return whether names may have values: short numbers, not years, and words, some of which repeat."""
     rows = [name.split("_")[:3] for name in names if _VALUES.fullmatch(name)]
     counts = [len({*column}) for column in zip(*rows, strict=True)]
     return len(rows) == len(names) and any(1 < count <= len(names) // 2 for count in counts)
@@ -316,7 +316,7 @@ def _known_layout(look: Look, top: Location, names: Sequence[str]) -> str | None
 
 
 def _beside_masks(top: Location, names: Sequence[str]) -> str | None:
-    """Describe folders called after images beside folders called after masks or annotations; None for others."""
+    """Describe folders named after images beside folders named after masks or annotations; None for others."""
     images = [name for name in names if not _class_words(name)]
     masks = [name for name in names if _MASKS.fullmatch(_class_words(name))]
     if not masks and any(os.fsencode(without_year(name.lower())) not in SPLIT_FOLDERS for name in images):
@@ -341,7 +341,7 @@ def _may_hold_images(look: Look, folder: Location) -> bool:
 
 
 def _data_set(look: Look, folder: Location, *, is_lone: bool) -> str | None:
-    """Describe a folder that may be the data set, by its splits, or as the only one, with others in it; else None."""
+    """Describe a folder that may be the data set, as it has splits, or is the only one and holds others; else None."""
     *above, folder = _alone_in(look, folder) if is_lone else [folder]
     folders, files, _ = look.look_into(folder)
     tabled = (outer for outer in above if any(is_table(outer / name) for name in look.look_into(outer).files))
@@ -359,8 +359,8 @@ def _data_set(look: Look, folder: Location, *, is_lone: bool) -> str | None:
 
 
 def masks_among(folder: Location, files: Sequence[str], *, is_lone: bool) -> str | None:
-    """Describe masks among the images in a folder, by their names, and say what to do; None if there are none."""
-    if not any(_MASK_ENDING.search(name.rpartition(".")[0]) for name in files):  # as of millions of photographs
+    """Describe masks among the images in a folder, by their names, and say what to do; None without masks."""
+    if not any(_MASK_ENDING.search(name.rpartition(".")[0]) for name in files):  # as for millions of photographs
         return None
     stems = {name.rpartition(".")[0]: name for name in files if may_be_image(os.fsencode(name))}
     images = {stem: _MASK_ENDING.sub("", stem) for stem in stems if _MASK_ENDING.search(stem)}

@@ -1,4 +1,4 @@
-"""The classes of images from every kind of list: labels, texts, and classes of validation images; ImageNet's 1,000.
+"""Lists of classes in all formats: labels, texts, and classes of validation images; and ImageNet's 1,000 classes.
 
 A label map (`read_label_map`) fixes which class has which label:
 
@@ -9,17 +9,17 @@ one class a line                      the number of the line
 ``CLASS<TAB>TEXT``                    the number of the line
 ``LOC_synset_mapping.txt`` (Kaggle)   the number of the line ``WNID TEXT, TEXT``
 ``imagenet_labels.json[.gz]``         ``{"WNID": {"label": 0, "human_labels": "TEXT"}}``, counted from 0 or from 1
-any ``.json``                         ``{"0": "CLASS"}``, counted so, too
+any ``.json``                         ``{"0": "CLASS"}``, counted in the same way
 ``map_clsloc.txt`` (devkit)           the middle column of ``WNID ID NAME``, from 1
 ``labels.txt`` of a dataset           the number of the line, without the background where labels start at 1
 ``0:CLASS``, ``1:CLASS`` (TF-Slim)    the same
 the word ``imagenet``                 the number of the line in ``imagenet_classes.tsv``
 ====================================  ==============================================================================
 
-Nothing is ever keyed by text: two synsets of ImageNet are called "crane", and two "maillot". In a `LabelMap` labels
-always count from 0; what is written is decided by the label base of the schema.
+A text never identifies a class: two synsets of ImageNet are called "crane", and two "maillot". In a `LabelMap` labels
+always count from 0; the label base of the schema decides which numbers are written.
 
-A list of texts (`class_texts`) says what a class is called in words.
+A list of texts (`class_texts`) names each class in words.
 
 A list of validation labels (`read_validation_labels`) gives the classes of validation images that lie in one folder or
 one tar, without a folder for each class:
@@ -37,8 +37,8 @@ list                                                  the class of an image
 
 A line of ``imagenet_classes.tsv`` is a WordNet id, the number that the development kit of the challenge gives to that
 class, and its text. The lines are in the order of the WordNet ids, so line 1 is label 0, or 1 where labels start at 1:
-as Google's scripts, torchvision and most pretrained models have it. The development kit's own numbers are in another
-order; they are needed for nothing but its list of the classes of the validation images.
+Google's scripts, torchvision and most pretrained models number them in this way. The development kit's own numbers are
+in another order; only its list of the classes of the validation images needs them.
 """
 
 from __future__ import annotations
@@ -73,16 +73,16 @@ if TYPE_CHECKING:
 
 
 BUNDLED_LIST = "imagenet"
-"""What stands for the list where the name of a list is expected."""
+"""The word that stands for ImageNet's own list, in place of the name of a file."""
 
 TEXT_LISTS = ("imagenet_metadata.txt", "words.txt", "LOC_synset_mapping.txt")
 """Lists of texts, in the order in which they are looked for."""
 
 CLASS_LISTS = ("synsets.txt", "wnids.txt")
-"""Lists beside images of all their classes, by WordNet id."""
+"""Names of lists beside images that have all their classes, by WordNet id."""
 
 DEVKIT = "ILSVRC2012_devkit_t12.tar.gz"
-"""The development kit of ILSVRC 2012, as it is distributed."""
+"""The development kit of ILSVRC 2012 as a file."""
 
 
 _GROUND_TRUTH = "ILSVRC2012_validation_ground_truth.txt"
@@ -95,7 +95,7 @@ LABEL_LISTS = (
     f"{DEVKIT_FOLDER}/data/{_GROUND_TRUTH}",
     DEVKIT,
 )
-"""Lists that are found by their names, in the order in which they are looked for."""
+"""Lists of validation labels, in the order in which they are looked for."""
 
 _BREED_FOLDER = re.compile(rb"n[0-9]{8}-(.+)", re.DOTALL)
 _WNID = re.compile(rb"n[0-9]{8}")
@@ -130,7 +130,7 @@ def imagenet_classes() -> ImagenetClasses:
 
 @dataclass(frozen=True, slots=True)
 class LabelMap:
-    """The classes in the order of their labels.
+    """Classes in the order of their labels.
 
     Attributes:
         where: File it comes from.
@@ -146,7 +146,7 @@ class LabelMap:
 
 
 def bundled_label_map() -> LabelMap:
-    """Return the 1,000 classes of ImageNet in the order of their WordNet ids; `class_texts` knows their texts."""
+    """Return the 1,000 classes of ImageNet in the order of their WordNet ids; `class_texts` has their texts."""
     names = tuple(imagenet_classes().texts)
     return LabelMap(BUNDLED_LIST, names, (b"",) * len(names))
 
@@ -249,7 +249,7 @@ def _numbered(where: str, entries: Iterable[tuple[bytes, int, bytes]]) -> LabelM
 
 
 def _map(where: str, names: Sequence[bytes], texts: Sequence[bytes]) -> LabelMap:
-    """Return a map; refuse names that cannot stand in ``labels.txt``, which JSON may have."""
+    """Return a label map; refuse names that JSON allows and ``labels.txt`` does not."""
     for name in names:
         if not name or has_control_character(name):
             shown = name.decode("utf-8", "replace")
@@ -299,10 +299,10 @@ def class_texts(
 ) -> tuple[bytes, ...]:
     """Return the text of each class, empty where nothing names it.
 
-    A list has one class a line: its name, a tab (or, without any tab in the line, the first blank), its text in UTF-8.
-    It is ``explicit``, or the first of `TEXT_LISTS` in some folders; texts in ``mapped``, of a label map, come before
-    those of a list that was found. A class that no list names has the text of `imagenet_classes` if it is one of
-    ImageNet's 1,000; if it is called as those of Stanford Dogs are (``n02085620-Chihuahua``), what follows the dash.
+    A list has one class a line: its name, a tab (or the first blank of a line without tabs), its text in UTF-8. The
+    list is ``explicit``, or the first of `TEXT_LISTS` in ``folders``. Texts of a label map (``mapped``) come before
+    those of a list that was found. A class that no list names has its text in `imagenet_classes` if it is one of
+    ImageNet's 1,000. If it is named as in Stanford Dogs (``n02085620-Chihuahua``), the text is what follows the dash.
     """
     listed_in = list(folders)
     files = (folder / name for name in TEXT_LISTS for folder in listed_in)
@@ -346,12 +346,12 @@ def split_text(line: bytes) -> tuple[bytes, bytes]:
 
 
 def is_wordnet_id(name: bytes) -> bool:
-    """Return whether a class is called by a WordNet id, as those of ImageNet are."""
+    """Return whether the name of a class is a WordNet id, as ImageNet's are."""
     return _WNID.fullmatch(name) is not None
 
 
 def has_control_character(text: bytes) -> bool:
-    """Return whether a name or a text would break a line of ``labels.txt``, or its columns."""
+    """Return whether a name or a text would break the lines or columns of ``labels.txt``."""
     return any(byte < 32 for byte in text)
 
 
@@ -365,8 +365,8 @@ class ValidationLabels:
     """The class of each validation image."""
 
     where: str  # the list
-    by_number: Sequence[bytes] = ()  # the class of image i at index i - 1; empty if the list goes by names
-    by_name: dict[bytes, bytes] = field(default_factory=dict)  # the class by the name of the image, without its ending
+    by_number: Sequence[bytes] = ()  # the class of image i at index i - 1; empty if the list has names of images
+    by_name: dict[bytes, bytes] = field(default_factory=dict)  # the class by the name of the image, without suffix
     # whether an image that the list does not name is an item without a label instead of an error
     tolerant: bool = False
     bad_lines: int = 0  # lines without an image or a class
@@ -398,7 +398,7 @@ class ValidationLabels:
 def missing_labels_advice(folders: Sequence[Location], file_name: bytes) -> str:
     """Return what to do about validation images without class folders when no list of their classes was found.
 
-    It was looked for in ``folders``, in the first of which it would be found; ``file_name`` is that of an image.
+    The list was looked for in ``folders``; the advice is to put it into the first. ``file_name`` is an image's.
     """
     if not _NUMBER.fullmatch(image_stem(file_name)):
         return f"give their classes with {option('validation_labels')}"
@@ -427,7 +427,7 @@ def find_validation_labels(folders: Iterable[Location], explicit: str | None) ->
 
 
 def read_validation_labels(path: Location) -> ValidationLabels:
-    """Read a list, or the one in the development kit; its kind is recognised by its content."""
+    """Read a list, or the development kit that contains one; its kind is recognised by its content."""
     in_devkit = may_be_tar(path)
     lines = _lines_of_devkit(path) if in_devkit else list(nonblank_lines(path))
     if not lines:
@@ -443,7 +443,7 @@ def read_validation_labels(path: Location) -> ValidationLabels:
 
 
 def _lines_of_devkit(path: Location) -> list[tuple[int, bytes]]:
-    """Return the lines of the list in the development kit that are not blank, and their numbers."""
+    """Return the nonblank lines of the list in the development kit, with their numbers."""
     with open_stream(path) as stream:
         source = FileWindow(stream, 0, None, str(path))
         for member in tar_members(source):
@@ -476,7 +476,7 @@ def _by_name(path: Location, lines: Sequence[tuple[int, bytes]], *, is_tiny: boo
 
 
 def _from_devkit(path: Location, lines: Sequence[tuple[int, bytes]], *, named: bool) -> ValidationLabels:
-    """Read the development kit's numbers, which only the name of the list, or all of them, distinguish from others."""
+    """Read the development kit's numbers, which are recognised by the name of the list, or by their checksum."""
     classes = imagenet_classes().devkit
     names: list[bytes] = []
     digest = hashlib.sha256()

@@ -1,7 +1,7 @@
 """A listed source as one file, which other processes read in place of listing the source again.
 
-First come the columns: numbers little-endian, each at a multiple of 8 bytes, and bytes, at a multiple of 64 KiB, which
-are followed by the column of their starts. Then comes a JSON object that says what they are and everything else about
+First come the columns: numbers, little-endian, at multiples of 8 bytes; and bytes, at multiples of 64 KiB, each
+followed by the column of their starts. Then comes a JSON object, which describes the columns and everything else about
 the source; then the length of that object (8 bytes), and the CRC-32C of all bytes before it (4 bytes), both unsigned
 and little-endian. A column with the same number in every row is not stored.
 """
@@ -39,29 +39,29 @@ _READERS = {kind.reader.name: kind.reader for kind in KINDS}
 _END = struct.Struct("<QI")
 _ALIGNMENT = 8
 _MAPPED_ALIGNMENT = 2**16
-"""Where mappings of files may begin on any system."""
+"""Multiples of this are offsets at which any system can map a file."""
 _CHUNK_BYTES = 2**22
 _WHY = "the listing of the source is copied there"
 _TABLE = ("paths", "labels", "sizes", "numbers", "objects")
-_OWN = "own "  # before the names of columns of the kind of source
+_OWN = "own "  # prefix of the names of columns that only the kind of source has
 _STARTS = " starts"
 _TYPES = frozenset({"<i4", "<i8", "<f8", "|u1"})
-# What a file of another program raises.
+# Exceptions of reading a damaged file, or a file of another program.
 _DAMAGED = (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError)
 
 _NamedColumns = dict[str, Any]  # of `Column`s
 
 
 def write_listing(path: Location, tree: Source, about: Mapping[str, Any]) -> None:
-    """Write a source to a file, whole or not at all, in place of any there is.
+    """Write a source to a file atomically, replacing an existing one.
 
     Args:
         path: The file; its folder must exist if it is on this machine.
         tree: The source.
-        about: What else the file says, as JSON has it.
+        about: Further JSON values for the file.
 
     Raises:
-        OSError: The disk is full, the store has gone, or the like.
+        OSError: The disk is full, the store cannot be reached, or the like.
     """
     staged = path.parent.stage(path.name)
     try:
@@ -86,8 +86,8 @@ def write_listing(path: Location, tree: Source, about: Mapping[str, Any]) -> Non
 def read_listing(path: Location) -> tuple[dict[str, Any], Source] | None:
     """Return what `write_listing` has written; None if there is no such file, or a damaged one.
 
-    The columns stay in a copy of the file in the folder for temporary files, which the system reads as it is needed and
-    which disappears with the process.
+    The columns stay in a copy of the file in the folder for temporary files. The system reads it on demand, and it
+    disappears with the process.
 
     Raises:
         OSError: The file cannot be read, or there is no space for the copy.
@@ -129,7 +129,7 @@ class _Writer:
     def add(self, name: str, column: Column) -> None:
         """Append a column, or note its value if it is the same in every row.
 
-        Starts of bytes are always there, so that no file has more rows than bytes.
+        Starts of bytes are always written, so that no file has more rows than bytes.
         """
         if isinstance(column, Blobs):
             self.columns[name] = {"at": self._align(_MAPPED_ALIGNMENT), "bytes": len(column.data)}
@@ -220,7 +220,7 @@ def _check_table(table: ItemTable, classes: int) -> None:
 
 
 def _copy(path: Location, scratch: IO[bytes]) -> tuple[int, int]:
-    """Copy a file; return its length, and the checksum of all but its last bytes, which hold that."""
+    """Copy a file; return its length, and the checksum of all bytes before `_END`, which holds the expected one."""
     size, crc32c, last = 0, 0, b""
     with path.reader() as file:
         while chunk := file.read(_CHUNK_BYTES):

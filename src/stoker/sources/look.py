@@ -1,6 +1,6 @@
-"""A look at a path, from which every kind of source tells whether it is of that kind.
+"""What kinds of sources check of a path to tell whether it is theirs; results are cached.
 
-Where the images lie in it, and where their lists and annotations (`find_layout`):
+Where images, and their lists and annotations, lie in a folder (`find_layout`):
 
 ============================================  ==============================================================
 ILSVRC's own layout, also Kaggle's            ``[ILSVRC/]Data/CLS-LOC/{train,val,test}``; the source may be
@@ -47,14 +47,14 @@ class Layout:
 
 
 def find_layout(root: Location, without: Location | None = None) -> Layout:
-    """Return where the parts of a folder lie, by the table above; a folder ``without`` is not part of it."""
+    """Return where the parts of a folder lie, by the table above; the folder ``without`` is ignored."""
     inner = (root / "Data" / "CLS-LOC", root / "ILSVRC" / "Data" / "CLS-LOC")
     base = root if root.parts[-2:] == ("Data", "CLS-LOC") else next((path for path in inner if path.is_dir()), None)
     if base is not None:
         return Layout(base, (base, *base.parents[1:3]))
     if not _holds_splits(root) and _holds_splits(root / "data"):
         return Layout(root / "data", (root / "data", root))
-    images = root / "Images"  # of folders, and nothing that could be a class beside it
+    images = root / "Images"  # if it holds folders, and nothing that could be a class lies beside it
     if images.is_dir() and folders_in(images.to_uri()) and not any(_other_folders(root, _BESIDE_IMAGES, without)):
         return Layout(images, (images, root))
     annotations = {"data": "bounding_boxes", "Images": "Annotation"}.get(root.name)
@@ -71,7 +71,7 @@ def _holds_splits(folder: Location) -> bool:
 
 
 def _other_folders(folder: Location, known: frozenset[bytes], without: Location | None) -> Iterator[bytes]:
-    """Yield the names of the folders that could be classes or splits: not known to be others, hidden, or a dataset."""
+    """Yield the names of folders that could be classes or splits: neither ``known`` ones, nor hidden, nor datasets."""
     for name in folders_in(folder.to_uri()):
         inner = folder / os.fsdecode(name)
         is_left_out = without is not None and inner.is_same(without)
@@ -80,7 +80,7 @@ def _other_folders(folder: Location, known: frozenset[bytes], without: Location 
 
 
 class FolderContents(NamedTuple):
-    """The entries of a folder, of many only some: names without hidden ones, sorted."""
+    """The names in a folder, sorted, without hidden ones; only some of them if there are many."""
 
     folders: list[str]
     files: list[str]
@@ -88,7 +88,7 @@ class FolderContents(NamedTuple):
 
 
 class Look:
-    """A path that a user named, what they say about it, and what is there, which is remembered."""
+    """A path that the user gave, the options for it, and what lies there, which is cached."""
 
     def __init__(
         self, named: str, options: SourceOptions | None, progress: Progress | None, without: Location | None
@@ -97,16 +97,16 @@ class Look:
         self.root = str(self.path)  # its name in messages
         self.options = options or SourceOptions()  # what the user says about it
         self.progress = progress  # called after every few images or annotations
-        self.without = without  # a folder that is not part of it though it lies in it
+        self.without = without  # a folder in it to ignore
         self.is_file = self.path.is_file()
-        self.layout: Layout | None = None  # where the parts of a folder lie; None of anything else
+        self.layout: Layout | None = None  # where the parts of a folder lie; None if it is no folder
         self._results: dict[Any, Any] = {}
         if self.path.is_dir():
             if without is not None and self.path.lies_in(without):
                 self.without = None  # all of the source lies in it
             self.layout = find_layout(self.path.resolve(), self.without)
 
-    # No `functools.cached_property`: before Python 3.12 it has a lock, which a forked process may find taken for good.
+    # No `functools.cached_property`: before Python 3.12 it has a lock, which a forked process may inherit locked.
     @property
     def holds_folders(self) -> bool:
         """Whether it is a folder in which folders lie that could be classes or splits."""
@@ -116,21 +116,21 @@ class Look:
         return self._once("folders", lambda: any(_other_folders(base, NOT_CLASSES, self.without)))
 
     def files_near(self, base: Location) -> list[Location]:
-        """Return the files that may be lists or annotations: those in a folder, and some of the folders for these."""
+        """Return files that may be lists or annotations: those in ``base``, and some in the layout's other folders."""
         names = [child.name for child in self.beside_images(base) if child.is_file]
         tops = [] if self.layout is None else [top for top in self.layout.tops if top != self.layout.base]
         around = [top / name for top in tops for name in self.look_into(top).files]
         return [*(base / os.fsdecode(name) for name in names), *around]
 
     def beside_images(self, folder: Location) -> list[Child]:
-        """Return what lies in a folder but the files called as images are, sorted; each folder is listed once."""
+        """Return what lies in a folder without files that have names of images, sorted; each folder is listed once."""
         return self._once(
             ("beside images", folder),
             lambda: [child for child in folder.children() if child.is_folder or not is_image_name(child.name)],
         )
 
     def once(self, find: Callable[[Look], T]) -> T:
-        """Return the result of a function of this path, which is called once."""
+        """Return the result of ``find(self)``, which is called only the first time."""
         return self._once(find, lambda: find(self))
 
     def folders_in(self, where: bytes) -> list[bytes]:
@@ -138,7 +138,7 @@ class Look:
         return self._once(where, lambda: folders_in(where))
 
     def look_into(self, folder: Location) -> FolderContents:
-        """Return some of what lies in a folder; each is listed once."""
+        """Return some of what lies in a folder; each folder is listed once."""
         return self._once(folder, lambda: _contents_of(folder))
 
     def _once(self, key: object, find: Callable[[], T]) -> T:

@@ -1,8 +1,8 @@
 """Folders of images beside folders of masks, in which a file has the class id of each pixel of an image.
 
-docs/reference/images.md says how folders and masks are called. Names of folders tell which they are, and the split of
-their images, in any order: ``train/masks``, ``annotations/training``, ``gtFine/train/ulm``, ``Train/Urban/masks_png``.
-A mask lies in a folder of the same name as its image, or all masks lie in others than the images.
+docs/reference/images.md says how folders and masks are called. Names of folders tell their role and the split of their
+images, in any order: ``train/masks``, ``annotations/training``, ``gtFine/train/ulm``, ``Train/Urban/masks_png``. If
+these have subfolders of the same names, a mask lies in the one with the name of its image's.
 """
 
 from __future__ import annotations
@@ -56,16 +56,16 @@ _MASK_AFFIX = re.compile(
     rf"^({MASK_WORDS})[-_ ]?(?=[0-9])|\.(jpe?g|png)$|([-_. ]({MASK_WORDS}|(label|train)_?ids?|[LP]))+$".encode(),
     re.IGNORECASE,
 )
-"""What the names of masks have more than those of images: ``x_gtFine_labelIds``, CamVid's ``x_L``, fastai's ``x_P``."""
+"""Affixes of the names of masks, as in ``x_gtFine_labelIds``, CamVid's ``x_L`` and fastai's ``x_P``."""
 _LOOKED_AT, _MAX_BYTES, _OTHER, _COLOURS = 3, 2**28, "other", "class_dict.csv"
 _TABLES = (".csv", ".tsv", ".json", ".jsonl")
-_MOST_IDS = 64  # different ones in what only looks like a mask
+_MOST_IDS = 64  # more different values show that a file is not a mask
 _Role = Literal["images", "masks"]
 
 
 @dataclass(frozen=True, slots=True)
 class _Folder:
-    """A folder by its path below the source, which ends in a slash; its role may be a guess, which no name says."""
+    """A folder: its path below the source, with a slash at the end, and its role; a guess is one that no name says."""
 
     path: bytes
     role: _Role
@@ -78,12 +78,12 @@ class _Pairs:
     """Images of a folder and their masks, all by path below the source."""
 
     images: _Folder  # the folder of the images
-    masks: bytes  # that of the masks; empty without one
-    # the path and the bytes of each image that has a mask, and those of the mask
+    masks: bytes  # the folder of the masks; empty without one
+    # path and size of each image with a mask, and path and size of the mask
     masks_of: dict[tuple[bytes, int], tuple[bytes, int]] = field(default_factory=dict)
-    alone: list[bytes] = field(default_factory=list)  # images without one
+    alone: list[bytes] = field(default_factory=list)  # images without a mask
     unused: list[bytes] = field(default_factory=list)  # masks without an image
-    others: int = 0  # how many files beside masks are others of the same images, such as colours
+    others: int = 0  # how many files beside masks belong to the same images, such as colours
     twice: tuple[bytes, bytes] | None = None  # two images of one mask, or two masks of one image
 
     @property
@@ -103,7 +103,7 @@ class _Contents:
 
 
 def _claim(look: Look) -> _Contents | None:
-    """Return the pairs in a folder; None without any, or where a label map insists on folders of classes."""
+    """Return the pairs in a folder; None without pairs, or if a label map says that folders are classes."""
     if look.layout is None or look.options.labels is not None:
         return None
     root = look.path.resolve()
@@ -138,8 +138,8 @@ def _claim(look: Look) -> _Contents | None:
         return None
     if problem:
         message = f"{look.root} holds images beside what is called after masks, but {problem}"
-        insisting = f"if its folders are classes, name them in a file and give {option_with('labels', 'FILE')}"
-        raise SourceError(f"{message}; {insisting}", path=look.root)
+        advice = f"if its folders are classes, name them in a file and give {option_with('labels', 'FILE')}"
+        raise SourceError(f"{message}; {advice}", path=look.root)
     others = [folder.path for folder in known if folder.split == _OTHER]
     tables = [name for name in look.look_into(root).files if name.lower().endswith(_TABLES) and name not in EXAMPLES]
     message = "beside images and masks, not used: {names}; lists of splits are called train.txt, val.txt and test.txt"
@@ -148,7 +148,7 @@ def _claim(look: Look) -> _Contents | None:
 
 
 def _files_of(folders: Sequence[_Folder], builder: SourceBuilder) -> dict[_Folder, Sequence[tuple[bytes, int]]]:
-    """Return the images in folders; nothing where those of masks have none, which other annotations lie in."""
+    """Return the images in folders; nothing if folders of masks have no images, but other annotations."""
     files: dict[_Folder, Sequence[tuple[bytes, int]]] = {}
     for role in ("masks", "images"):
         own = [folder for folder in folders if folder.role == role]
@@ -164,38 +164,38 @@ def _files_of(folders: Sequence[_Folder], builder: SourceBuilder) -> dict[_Folde
 def _find(
     look: Look, top: Location, path: bytes = b"", role: _Role | None = None, split: str | None = None
 ) -> Iterator[_Folder]:
-    """Yield the folders of images and of masks below a folder, whose role and split are given where names say them."""
+    """Yield the folders of images and of masks below a folder, whose role and split are given if names say them."""
     names = [name for name in look.folders_in(join(top.to_uri(), path[:-1])) if not name.startswith(b".")]
-    told = {name: own for name in names if any(own := _told(name))}
+    roles = {name: own for name in names if any(own := _parse(name))}
     if role is not None:
-        of_years = {os.fsencode(without_year(os.fsdecode(name))): name for name in names}
-        told |= {name: own for cut, name in of_years.items() if len(of_years) == len(names) and any(own := _told(cut))}
-        splits = {name: own for name, (has_role, own) in told.items() if has_role is None and split is None}
+        stems = {os.fsencode(without_year(os.fsdecode(name))): name for name in names}
+        roles |= {name: own for stem, name in stems.items() if len(stems) == len(names) and any(own := _parse(stem))}
+        splits = {name: own for name, (has_role, own) in roles.items() if has_role is None and split is None}
         yield from (_Folder(path + name + b"/", role, splits.get(name, _OTHER)) for name in names if splits)
         if not splits:
             yield _Folder(path, role, split)
         return
-    told = {name: own for name, own in told.items() if own[0] or split is None}
-    if not path and len(names) == 1 and not told:
+    roles = {name: own for name, own in roles.items() if own[0] or split is None}
+    if not path and len(names) == 1 and not roles:
         yield from _find(look, top, names[0] + b"/")
-    elif split is not None and not told:
+    elif split is not None and not roles:
         inside = look.look_into(top / os.fsdecode(path + names[0])).folders if names else ()
-        if any(_told(os.fsencode(name))[0] == "masks" for name in inside):
+        if any(_parse(os.fsencode(name))[0] == "masks" for name in inside):
             for name in names:
                 yield from _find(look, top, path + name + b"/", None, split)
         else:
             yield _Folder(path, "images", split)  # train/ may lie beside train_masks/
-    for name, (its_role, of) in told.items():
+    for name, (its_role, of) in roles.items():
         yield from _find(look, top, path + name + b"/", its_role, split or of)
         other = next((other for other in names if other != name), b"")
-        is_called_apart = other not in told and name.lower().rstrip(b"s") not in other.lower()
+        is_called_apart = other not in roles and name.lower().rstrip(b"s") not in other.lower()
         if len(names) == 2 and its_role == "masks" and is_called_apart:
             yield _Folder(path + other + b"/", "images", split or of, is_guess=True)
             return
-    yield from (_Folder(path + name + b"/", "images", _OTHER) for name in names if told and name not in told)
+    yield from (_Folder(path + name + b"/", "images", _OTHER) for name in names if roles and name not in roles)
 
 
-def _told(name: bytes) -> tuple[_Role | None, str | None]:
+def _parse(name: bytes) -> tuple[_Role | None, str | None]:
     words = _FOLDER.fullmatch(os.fsdecode(name))
     if words is None:
         return None, None
@@ -257,7 +257,7 @@ def _key(path: bytes, *, is_exact: bool, is_mask: int = 0) -> bytes:
 
 
 def _look_into_masks(root: Location, pairs: Sequence[_Pairs]) -> tuple[Mask, Colours | None, str]:
-    """Return the field of masks, their colours, and what is wrong if none of a few is a mask."""
+    """Return the field of masks, their colours, and what is wrong if none of a few files is a mask."""
     are_guessed = any(own.images.is_guess for own in pairs)
     files = [from_uri(join(root.to_uri(), mask)) for own in pairs for mask, _ in own.masks_of.values()]
     some = files[:: max(1, len(files) // _LOOKED_AT)][:_LOOKED_AT]

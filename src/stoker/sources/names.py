@@ -1,8 +1,8 @@
-r"""What the names of files and folders say: splits, classes, images, sidecars; and files named by other computers.
+r"""Splits, classes, images and sidecars by names of files and folders; and files by paths of another computer.
 
-A table or a COCO file may name files by the paths of another computer. They are absolute (``/data/photos/1.jpg``), of
-Windows (``photos\cats\1.jpg``), or lead out of the folder (``../photos/1.jpg``). The files of one folder there are
-those of the folder here that has the longest end of its path.
+A table or a COCO file may name files by paths of another computer: absolute ones (``/data/photos/1.jpg``), those of
+Windows (``photos\cats\1.jpg``), or ones that lead out of the folder (``../photos/1.jpg``). All files of such a folder
+are looked for in one folder here: the one that matches the longest end of the other's path.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ SPLIT_WORDS = {**SPLIT_NAMES, "training": "train", "testing": "test"}
 
 _CASES = (str.lower, str.capitalize, str.upper)
 SPLIT_FOLDERS = {case(word).encode(): split for word, split in SPLIT_WORDS.items() for case in _CASES}
-"""Folders that are splits, if they hold classes, and which; see `splits_among`."""
+"""Names of folders that are splits if they hold classes, and the split of each; see `splits_among`."""
 
 IMAGE_WORDS = "images?|imgs?|jpegimages|leftimg8bit|rgb|frames|photos?|pictures|inputs?"
-"""Words in names of folders of images, which say nothing of what is in these."""
+"""Words in names of folders of images that do not name a class."""
 
 _SPLIT_FOLDER = re.compile(
     rf"(?:stage_?[0-9]_)?({'|'.join(SPLIT_WORDS)})[0-9]?([-_ ]?({IMAGE_WORDS}|jpe?gs?|pngs?|tiffs?|set))?",
@@ -42,13 +42,13 @@ MASK_WORDS = (
 """Words in names of masks or annotations, and of their folders."""
 
 IMAGES_FOLDER = b"images"
-"""Folder of images in a class or a split, as Tiny ImageNet has it."""
+"""Name of the folder of images in a class or a split, as in Tiny ImageNet."""
 
 ANNOTATION_FOLDERS = frozenset({b"bounding_boxes", b"Annotations", b"annotations", b"Annotation"})
 """Names that are never a class or a split."""
 
 DEVKIT_FOLDER = "ILSVRC2012_devkit_t12"
-"""What the development kit of ILSVRC 2012 unpacks to."""
+"""Folder that the development kit of ILSVRC 2012 unpacks to."""
 
 NOT_CLASSES = ANNOTATION_FOLDERS | {b"lists", DEVKIT_FOLDER.encode()}
 """Folders that are neither splits nor classes."""
@@ -60,7 +60,7 @@ JUNK = frozenset(
     b"__MACOSX .ipynb_checkpoints __pycache__ @eaDir @Recycle @Recently-Snapshot @tmp #recycle #snapshot lost+found"
     b" $RECYCLE.BIN $Recycle.Bin RECYCLER".split()
 ) | {b"System Volume Information"}
-"""Folders that archivers, notebooks, network storage and systems leave among those of users: never classes."""
+"""Folders that archivers, notebooks, network storage and operating systems create: never classes."""
 
 _IMAGE_SUFFIXES = frozenset(f".{suffix}".encode() for suffix in IMAGE_SUFFIXES)
 
@@ -70,31 +70,31 @@ _DRIVE, _LONGEST = re.compile(rb"[A-Za-z]:"), 4096
 
 
 def without_year(name: str) -> str:
-    """Return the name of a split without the year or number behind it, as that of COCO's ``train2017``."""
+    """Return the name of a split without a year or number at its end, as in COCO's ``train2017``."""
     return name.rstrip("0123456789")
 
 
 def split_of_folder(name: bytes) -> str | None:
-    """Return the split of which a folder has the images by its name, as Kaggle has them: ``test1``, ``test-jpg``."""
+    """Return the split in the name of a folder of images, such as Kaggle's ``test1`` or ``test-jpg``; None without."""
     words = _SPLIT_FOLDER.fullmatch(os.fsdecode(name))
     return SPLIT_WORDS[words[1].lower()] if words else None
 
 
 def splits_among(names: Collection[bytes]) -> dict[bytes, str]:
-    """Return which folders, side by side, are called after splits; ``valid`` and ``dev`` only beside ``train``."""
+    """Return the folders named after splits, and their splits; ``valid`` and ``dev`` count only beside ``train``."""
     splits = {name: split for name, split in SPLIT_FOLDERS.items() if name in names}
     left_out = () if "train" in splits.values() else (b"valid", b"dev")
     return {name: split for name, split in splits.items() if name.lower() not in left_out}
 
 
 def splits_called_like(name: bytes) -> list[bytes]:
-    """Return the names of all splits in the letters of one of them: ``Validation``, ``Test``, ... for ``Train``."""
+    """Return the names of all splits in the case of one of them: ``Validation``, ``Test``, ... for ``Train``."""
     case = next(case for case in _CASES if case(os.fsdecode(name)) == os.fsdecode(name))
     return [case(word).encode() for word in SPLIT_WORDS]
 
 
 def are_splits(names: Collection[bytes], where: str) -> bool:
-    """Return whether all of some folders side by side are called after splits; refuse two of one."""
+    """Return whether all of some sibling folders are named after splits; refuse two folders of one split."""
     splits = splits_among(names)
     counts = Counter(splits.values())
     same = sorted(os.fsdecode(name) + "/" for name, split in splits.items() if counts[split] > 1)
@@ -104,12 +104,12 @@ def are_splits(names: Collection[bytes], where: str) -> bool:
 
 
 def path_parts(path: bytes) -> list[bytes]:
-    """Return the parts of a path as a key of a store has them: none is empty or ``.``."""
+    """Return the parts of a path without those that are empty or ``.``, as in a key of a store."""
     return [part for part in path.split(b"/") if part not in (b"", b".")]
 
 
 def path_ends(path: bytes) -> list[bytes]:
-    """Return what a path may be below another folder, the longest first: of most paths that is the path alone."""
+    """Return the ends of a path of another computer, the longest first; other paths are returned unchanged."""
     is_foreign = b"\\" in path or path[:1] == b"/" or _DRIVE.match(path) or b".." in path.split(b"/")
     if not is_foreign or len(path) > _LONGEST:
         return [path]
@@ -119,12 +119,12 @@ def path_ends(path: bytes) -> list[bytes]:
 
 
 def own_names(base: Location) -> frozenset[bytes]:
-    """Return what paths may begin with for the folder itself: its name, or ``data``, as darknet and CVAT call it."""
+    """Return the first parts of paths that may stand for the folder itself: its name, or ``data`` (darknet, CVAT)."""
     return frozenset(os.fsencode(name) for name in {"data", base.name} if not (base / name).is_dir())
 
 
 def without_own(name: bytes, own: Collection[bytes]) -> bytes:
-    """Return a path without the name of the folder itself, if it begins with one."""
+    """Return a path without its first part, if that is one of `own_names`."""
     first, _, rest = name.partition(b"/")
     return rest if first in own and rest else name
 
@@ -132,11 +132,11 @@ def without_own(name: bytes, own: Collection[bytes]) -> bytes:
 def find_moved(
     list_file: Location, paths: Iterable[bytes], files: Iterable[bytes], base: bytes, warnings: list[str]
 ) -> dict[bytes, bytes]:
-    """Return the files that paths of another computer are certain to mean; others are left out.
+    """Return the files that paths of another computer certainly mean; other paths are omitted.
 
-    A path whose own folder is there means what lies in it. Folders side by side stay so: ``/u/val/1.jpg`` is not
-    ``1.jpg`` where ``/u/train/2.jpg`` is ``train/2.jpg``. The ``paths`` in ``list_file`` are not listed and have no
-    repeats; nothing else names the listed ``files``, which lie below ``base``. A warning says what was taken.
+    A path whose folder exists here means the file in it. Sibling folders stay siblings: ``/u/val/1.jpg`` is not
+    ``1.jpg`` if ``/u/train/2.jpg`` is ``train/2.jpg``. ``paths``, of ``list_file``, are unique and not among the listed
+    files. ``files``, below ``base``, are listed and have no other path. A warning says what was found.
     """
     named: defaultdict[bytes, list[bytes]] = defaultdict(list)
     for path in paths:
@@ -175,7 +175,7 @@ def find_moved(
 def _longest_end(
     paths: Sequence[bytes], listed: Mapping[bytes, Collection[bytes]]
 ) -> tuple[bytes, dict[bytes, list[bytes]]]:
-    """Return the longest end of the path of a folder that one has with files of these names, and the files of each."""
+    """Return the longest end of the folder of ``paths`` that a listed folder with such files has, and those files."""
     names = {path_ends(path)[-1]: path for path in paths}
     for end in (each[: each.rfind(b"/") + 1] for each in path_ends(paths[0])):
         folders = [end] if end in listed and end else [each for each in listed if (b"/" + each).endswith(b"/" + end)]
@@ -191,7 +191,7 @@ def shown_names(names: Sequence[bytes | str]) -> str:
 
 
 def is_sidecar(name: bytes) -> bool:
-    """Return whether a file of that name lies beside images and is not one itself."""
+    """Return whether a file of that name lies beside images without being one."""
     return suffix_of(name) in SIDECARS
 
 
@@ -201,27 +201,27 @@ def is_image_name(name: bytes) -> bool:
 
 
 def may_be_image(name: bytes) -> bool:
-    """Return whether a file may be an image where other files lie among these: by its suffix, or as it has none."""
+    """Return whether a file among others may be an image: it has the suffix of one, or none."""
     return is_image_name(name) or not suffix_of(name)
 
 
 def suffix_of(name: bytes) -> bytes:
-    """Return what the name of a file ends with, in small letters and with its dot; empty without one."""
+    """Return the suffix of the name of a file, in lower case and with its dot; empty without one."""
     return name[name.rfind(b".") :].lower() if b"." in name else b""
 
 
 def divide_suffix(path: bytes) -> tuple[bytes, bytes]:
-    """Return a path without what its name ends with, and that; the name of a hidden file is all of it."""
+    """Return a path without its suffix, and the suffix; names such as ``.hidden`` have none."""
     return os.path.splitext(path)  # noqa: PTH122 - pathlib has no bytes paths
 
 
 def image_stem(path: bytes) -> bytes:
-    """Return the name of a file without its folders and its ending, which is what its annotation is called."""
+    """Return the name of a file without folders and suffix, which is the name of its annotation, too."""
     return divide_suffix(path.rpartition(b"/")[2])[0]
 
 
 def replace_last(parts: list[bytes], name: bytes, new: bytes) -> bool:
-    """Rename the last part of a path that has a name; return whether there is one."""
+    """Rename the last part of a path that is called ``name``; return whether there is one."""
     if name not in parts:
         return False
     parts[len(parts) - 1 - parts[::-1].index(name)] = new

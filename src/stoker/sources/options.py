@@ -1,4 +1,4 @@
-"""What people say about a source: arguments of `stoker.open` and `stoker.build`, options of commands, all from here."""
+"""Options of a source, declared once for arguments of `stoker.open` and `stoker.build` and for commands."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from stoker.sources.labels import BUNDLED_LIST
 from stoker.storage import is_web, location
 
 SEPARATORS = (",", ";", "\t", "|")
-"""What may stand between the columns of a table."""
+"""Separators of the columns of a table."""
 _Text = Instance("a text")
 
 
@@ -24,7 +24,7 @@ def _separator(shown: str, given: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class SourceOptions(Settings):
-    """What the user says about files; None where Stoker is to find it. Records of a program say it themselves."""
+    """Options of sources that are files; None lets Stoker find the value. Records of a program need none of them."""
 
     labels: Annotated[
         str | None,
@@ -109,7 +109,7 @@ class SourceOptions(Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name, path in self._paths().items():
-            if is_web(os.fsencode(path)):  # whose query may be a secret, and is kept elsewhere
+            if is_web(os.fsencode(path)):  # its query may be a secret, and is stored elsewhere
                 object.__setattr__(self, name, str(location(path)))
 
     @staticmethod
@@ -118,7 +118,7 @@ class SourceOptions(Settings):
         return option(name)
 
     def absolute(self) -> Self:
-        """Return the same with absolute paths, for a process with another working directory."""
+        """Return the same options with absolute paths, for a process with another working directory."""
         changed: dict[str, Any] = {name: location(path).absolute() for name, path in self._paths().items()}
         return dataclasses.replace(self, **changed)
 

@@ -1,10 +1,10 @@
 """Parquet: tables with a column of images, as Hugging Face's ``datasets`` stores them.
 
-docs/reference/images.md says which columns have the images and the classes, and which fields the others are. A text
-that is null is empty, a number that is null not a number: img2dataset, pandas and ``datasets`` write such rows.
+docs/reference/images.md says which columns have the images and the classes, and which fields the others become. A text
+that is null becomes empty, a number that is null becomes NaN: img2dataset, pandas and ``datasets`` write such rows.
 
-A split is a file or several; their names say which, as ``train-00000-of-00004.parquet``, or the folder they lie in.
-Listing reads the footers, the classes and the paths. Images and values are read by `stoker.sources.parquet_files`.
+A split is one file or several; names such as ``train-00000-of-00004.parquet``, or their folder, say which split.
+Listing reads the footers, the classes and the paths. `stoker.sources.parquet_files` reads images and values.
 """
 
 from __future__ import annotations
@@ -72,10 +72,9 @@ _LISTS, _NUMBERS = ("list", "large_list", "fixed_size_list"), ("boolean", "integ
 
 
 def _find(look: Look, layout: Layout) -> dict[Location, str | None]:
-    """Return the Parquet files of a folder, in the order of their names, and the split of each; None: of none.
+    """Return the Parquet files of a folder, in the order of their names, and the split of each, or None without one.
 
-    They lie in the folder itself, if no folder of a class lies beside them, or in its folder ``data``, or in folders of
-    splits.
+    They lie in the folder itself, if there are no class folders, or in its folder ``data``, or in folders of splits.
     """
     children = look.beside_images(layout.base)
     paths = _parquet_in(layout.base, children)
@@ -100,7 +99,7 @@ def _parquet_in(folder: Location, children: Sequence[Child]) -> list[Location]:
 
 
 def split_of_file(name: str) -> str | None:
-    """Return the split that the name of a Parquet file says; None if it is a numbered part of another split."""
+    """Return the split in the name of a Parquet file, or train; None if it is a numbered part of some other split."""
     stem = name.removesuffix(PARQUET_SUFFIX)
     numbered = _NUMBERED.fullmatch(stem)
     words = _WORDS.split((numbered["split"] if numbered else stem).lower())
@@ -137,7 +136,7 @@ def _list(look: Look, files: Mapping[Location, str | None]) -> Source:
 
 
 def _missing(files: Mapping[Location, str | None]) -> list[str]:
-    """Return the names of missing files, by the count in the names of others; of very many only some."""
+    """Return the names of missing files, by the count in the names of others; only some if very many are missing."""
     groups: dict[tuple[Location, str, int], set[int]] = {}
     for path in files:
         named = _NUMBERED.fullmatch(path.name.removesuffix(PARQUET_SUFFIX))
@@ -153,12 +152,12 @@ def _missing(files: Mapping[Location, str | None]) -> list[str]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Head:
-    """What the columns of a file are."""
+    """The columns of a file."""
 
-    columns: Columns  # those that are stored when it is unpacked
+    columns: Columns  # the columns that are stored when it is unpacked
     label: str | None  # the column of the class; None without one
-    names: tuple[str, ...] | None  # of the classes; None where labels are numbers or text
-    warnings: tuple[str, ...]  # what the user is told of columns that are not read, or not as they may expect
+    names: tuple[str, ...] | None  # of the classes; None if labels are numbers or text
+    warnings: tuple[str, ...]  # about columns that are not read, or not as the user may expect
 
     @property
     def description(self) -> tuple[Any, ...]:
@@ -169,7 +168,7 @@ class _Head:
 def _read_head(
     file: ParquetFile, options: SourceOptions, find: Callable[[ParquetFile, Mapping[str, Field | None]], str | None]
 ) -> _Head:
-    """Find out what the columns of a file are; ``find`` returns the one of the classes by names and values."""
+    """Find out what the columns of a file are; ``find`` returns the column of the classes, by names and values."""
     types = {column.name: column.type for column in file.schema}
     if len(types) < len(file.schema):
         raise SourceError(f"{file.path} has two columns of the same name; rename one", path=str(file.path))
@@ -223,7 +222,7 @@ def _image_column(types: Mapping[str, Any]) -> str | None:
 
 
 def _is(kind: Any, *names: str) -> bool:
-    """Return whether a type of Arrow is one of some, by their names in ``pyarrow.types``."""
+    """Return whether an Arrow type is one of some types, given by their names in ``pyarrow.types``."""
     types = import_pyarrow()[0].types
     return any(getattr(types, f"is_{name}")(kind) for name in names)
 
@@ -244,7 +243,7 @@ def _is_text(kind: Any) -> bool:
 
 
 def _field(name: str, kind: Any, feature: Any) -> Field | None:
-    """Return the field of a column by its type in Arrow and what ``datasets`` says of it; None if none can hold it."""
+    """Return the field of a column, by its Arrow type and its feature in ``datasets``; None if no field can hold it."""
     pa, _ = import_pyarrow()
     if isinstance(kind, pa.BaseExtensionType):
         kind = kind.storage_type
@@ -260,12 +259,12 @@ def _field(name: str, kind: Any, feature: Any) -> Field | None:
         if _is_image(kind):
             return field_of_image(name)
         return _plain_field(kind)
-    except ConfigError:  # names that are none, a shape that no array has
+    except ConfigError:  # names that are not valid, or a shape that no array has
         return _plain_field(kind)
 
 
 def field_of_feature(name: str, kind: Any, spec: Any) -> Field | None:
-    """Return the field of a feature of ``datasets``, given its type in Arrow; None where the first record tells it."""
+    """Return the field of a feature of ``datasets``, given its Arrow type; None if the first record has to tell it."""
     if not _is_held_as_stored(spec):
         return None
     field = _field(name, kind, spec)
@@ -274,7 +273,7 @@ def field_of_feature(name: str, kind: Any, spec: Any) -> Field | None:
 
 
 def _is_held_as_stored(spec: Any) -> bool:
-    """Return whether records hold what Arrow does: of sounds and of JSON they hold other objects."""
+    """Return whether records hold the same values as Arrow; for audio and JSON they hold other objects."""
     form = spec.get("_type") if isinstance(spec, dict) else None
     return _is_held_as_stored(spec["feature"]) if form in _LISTS_OF else form in _PLAIN
 
@@ -307,7 +306,7 @@ def _array(kind: Any) -> Field | None:
 
 
 def _is_json(kind: Any, depth: int = 0) -> bool:
-    """Return whether JSON can say the values of a type."""
+    """Return whether JSON can hold the values of a type."""
     if depth > _MAX_SIDES:
         return False
     if _is(kind, *_LISTS):
@@ -318,7 +317,7 @@ def _is_json(kind: Any, depth: int = 0) -> bool:
 
 
 class _Rows:
-    """Collects the rows of files; the names of items begin in ``folder``."""
+    """Collects the rows of files; the paths of items are relative to ``folder``."""
 
     def __init__(self, builder: SourceBuilder, folder: Location) -> None:
         self._builder = builder
@@ -358,7 +357,7 @@ class _Rows:
             self._row_of.extend(np.arange(first, end, dtype=np.int64))
 
     def _find_label(self, file: ParquetFile, fields: Mapping[str, Field | None]) -> str | None:
-        """Return the column that `find_label` finds in the first file that has one, and the same in other files."""
+        """Return the column that `find_label` finds in the first file that has one; the same column in other files."""
         if self._label is not None:
             return self._label if self._label in fields else None
         is_first = not self._digests
@@ -378,7 +377,7 @@ class _Rows:
         return self._label
 
     def _compare(self, path: Location, head: _Head) -> None:
-        """Refuse a file whose columns or names of classes differ from those of the first one."""
+        """Refuse a file whose columns or names of classes differ from those of the first file."""
         if head.label is not None and head.names is not None:
             if self._names is None:
                 if self._is_numbered is not None:
@@ -409,7 +408,7 @@ class _Rows:
             self._builder.labels = LabelMap(str(path), encoded, (b"",) * len(names))
 
     def _labels_and_paths(self, file: ParquetFile, head: _Head) -> Iterator[tuple[Any, str | None]]:
-        """Yield what each row has as label, None for nothing, and as path of its image."""
+        """Yield the label of each row and the path of its image; None if missing."""
         pa, _ = import_pyarrow()
         image = f"{head.columns.image}.path"
         columns = [head.label] if head.label is not None else []
@@ -426,7 +425,7 @@ class _Rows:
             yield from zip(labels, paths, strict=True)
 
     def _class_name(self, path: Location, row: int, label: Any, head: _Head) -> bytes | None:
-        """Return the class of a row: its name, or its number where classes have none."""
+        """Return the class of a row: its name, or its number if classes have no names; None without a label."""
         if isinstance(label, float) and label.is_integer():
             label = int(label)  # as pandas writes whole numbers beside missing ones
         if label is None or label in (-1, "") or (isinstance(label, float) and math.isnan(label)):
@@ -450,7 +449,7 @@ class _Rows:
         return str(label).encode()
 
     def finish(self) -> ParquetReader:
-        """Set the columns of the rows in the builder, warn of missing values, and return what reads the rows."""
+        """Set the columns of the rows in the builder, warn of missing values, and return the reader of the rows."""
         self._builder.collector.columns = {"archive": self._files.finish(), "row": self._row_of.finish()}
         self._builder.numbered = bool(self._is_numbered)
         if self._unlabelled and self._builder.collector.class_names():
@@ -465,7 +464,7 @@ class _Rows:
 
 
 def _sizes(file: ParquetFile, columns: Columns) -> Iterator[int]:
-    """Yield the approximate size of each image: the mean of its row group, by the footer."""
+    """Yield the approximate size of each image: the mean in its row group, from the footer."""
     leaf = f"{columns.image}.bytes" if columns.has_paths else columns.image
     for rows, size in file.groups(leaf):
         yield from (max(1, min(size // max(1, rows), MAX_FILE_BYTES)) for _ in range(rows))

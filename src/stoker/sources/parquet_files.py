@@ -1,15 +1,14 @@
-"""Parquet files: what their footers say, rows in batches, single rows of unpacked ones. Only here is pyarrow imported.
+"""Parquet files: their footers, rows in batches, single rows of unpacked files. Only this module imports pyarrow.
 
-Nothing in a file is believed before it is there: a footer is as long as the file allows, rows are no more than twenty
-for each byte of the file, its values no more than a thousand bytes for each, and these are read page by page, a few
-rows at a time.
+What a file says of its sizes is not trusted: a footer must fit into the file, there are at most twenty rows and a
+thousand bytes of values for each byte of the file, and values are read page by page, a few rows at a time.
 
-Of a Parquet file only whole pages can be read, and its images are wanted one by one, in any order. So the columns that
-are used are written once to an Arrow file without compression, which is mapped into memory: image ``i`` is a slice of
-it. It lies in ``unpacked`` in the directory of `stoker.config.user_cache_directory` and takes as many bytes as the
-images and the values together. Its name stands for the path, the length, the time of the last change (or what a store
-calls the content) and the footer of the Parquet file, so one that has changed is unpacked again, in place of the older
-one. A file has its name once it is whole. Whoever removes one loses the time to make it again.
+Only whole pages of a Parquet file can be read, but images are needed one by one, in any order. So the columns that are
+used are written once to an uncompressed Arrow file, which is mapped into memory: image ``i`` is a slice of it. It lies
+in ``unpacked`` in the directory of `stoker.config.user_cache_directory`, and is as large as the images and values
+together. Its name is made of digests of the path, length, time of the last change (or a store's version) and footer of
+the Parquet file: a changed file is unpacked again and replaces the older one. A file gets its name when it is complete.
+It is safe to remove: it is made again when it is needed.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ if TYPE_CHECKING:
 
 
 PARQUET_SUFFIX, ARROW_SUFFIX = ".parquet", ".arrow"
-"""How names of files end that the library ``datasets`` saves."""
+"""Suffixes of files that the library ``datasets`` saves."""
 
 _MAGIC, _ENCRYPTED_MAGIC = b"PAR1", b"PARE"
 _END_BYTES = 8  # the length of the footer, and the magic
@@ -94,7 +93,7 @@ def is_parquet(path: Location) -> bool:
 
 @contextmanager
 def reported_damage(what: str, path: Location) -> Iterator[None]:
-    """Turn what pyarrow raises in the ``with`` block into a `SourceError`; errors of the system and of stores stay."""
+    """Turn errors of pyarrow in the ``with`` block into a `SourceError`, but not errors of the system and of stores."""
     try:
         yield
     except StokerError:
@@ -119,7 +118,7 @@ class ParquetFile:
         _, parquet = import_pyarrow()
         self.path = path
         self.size_bytes = size = path.size()
-        self.digest = _read_footer(path, size)  # 32 bytes that stand for its length and its footer
+        self.digest = _read_footer(path, size)  # 32 bytes: a digest of its length and its footer
         with reported_damage(f"the footer of {path}", path):
             self._reader = parquet.ParquetFile(
                 _Bytes(path, size),
@@ -127,17 +126,17 @@ class ParquetFile:
                 pre_buffer=False,
                 page_checksum_verification=True,
             )
-            self.rows: int = self._reader.metadata.num_rows  # as its footer says: in proportion to its bytes
+            self.rows: int = self._reader.metadata.num_rows  # as its footer says; checked against its size
             values = sum(group.total_byte_size for group, _ in self._groups())
             self.schema = self._reader.schema_arrow  # a ``pyarrow.Schema``
-            # what the library ``datasets`` has noted of each column, as JSON; empty where it has not
+            # the features that ``datasets`` has stored for the columns, as JSON; empty without these
             self.features = _features(self.schema.metadata or {})
         if not 0 <= self.rows <= _ROWS_PER_BYTE * size:
             raise SourceError(f"{path} says that it has {self.rows:,} rows, in {size:,} bytes", path=str(path))
         self.refuse_more(values)
 
     def refuse_more(self, values: int) -> None:
-        """Refuse a file with more bytes of values, claimed or real, than images can have at its size."""
+        """Refuse a file with more bytes of values, stated or read, than images in a file of its size can have."""
         if values > _FEW_BYTES + _VALUES_PER_BYTE * self.size_bytes:
             message = f"{self.path} has {format_size(values)} of values in {format_size(self.size_bytes)}, more than"
             message += f" {_VALUES_PER_BYTE} times as many, so it is not read; write it without compression"
@@ -149,7 +148,7 @@ class ParquetFile:
             yield group, [group.column(at) for at in range(group.num_columns)]
 
     def groups(self, leaf: str) -> list[tuple[int, int]]:
-        """Return the rows of each group, and the bytes that a column, as ``image.bytes``, takes uncompressed in it."""
+        """Return the rows of each group, and the uncompressed bytes in it of a column such as ``image.bytes``."""
         with reported_damage(f"the footer of {self.path}", self.path):
             groups = [
                 (group.num_rows, sum(each.total_uncompressed_size for each in columns if each.path_in_schema == leaf))
@@ -161,7 +160,7 @@ class ParquetFile:
         return groups
 
     def nulls(self, names: Collection[str]) -> Counter[str]:
-        """Return how many rows have no value in each of some columns, as far as the footer says."""
+        """Return how many rows have no value in each of some columns, if the footer says so."""
         counts: Counter[str] = Counter()
         with reported_damage(f"the footer of {self.path}", self.path):
             for column in chain.from_iterable(columns for _, columns in self._groups()):
@@ -171,9 +170,9 @@ class ParquetFile:
         return counts
 
     def batches(self, columns: Sequence[str], rows: int = _BATCH_ROWS) -> Generator[Any]:
-        """Yield the rows in their order, so many at a time, as ``pyarrow.RecordBatch``.
+        """Yield the rows in their order, ``rows`` at a time, as ``pyarrow.RecordBatch``.
 
-        A column called ``image.path`` is one part of a column alone.
+        A name such as ``image.path`` selects one part of a column.
         """
         done = 0
         with reported_damage(f"{self.path}, at a row from {0:,} on,", self.path):
@@ -191,7 +190,7 @@ class ParquetFile:
 
 
 def plain_column(column: Any) -> Any:
-    """Return a column of ``pyarrow`` as values that JSON has, and bytes: times and decimal numbers as text."""
+    """Return a column of ``pyarrow`` with values of JSON, or bytes; times and decimal numbers become text."""
     pa, _ = import_pyarrow()
     if isinstance(column.type, pa.BaseExtensionType):
         column = column.storage
@@ -257,15 +256,15 @@ class _Bytes(SeekableBytes):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Columns:
-    """Which columns of a Parquet file are used."""
+    """The columns of a Parquet file that are used."""
 
-    image: str  # that of the images: structs of ``bytes`` and ``path``, or bytes
-    has_paths: bool  # whether they are such structs
-    fields: dict[str, Field]  # what the others are, by name, in the order in which they are stored
+    image: str  # the column of the images: structs of ``bytes`` and ``path``, or bytes
+    has_paths: bool  # whether it has such structs
+    fields: dict[str, Field]  # the other columns, by name, in the order in which they are stored
 
 
 class _Unpacked:
-    """The rows of a Parquet file, of which ``path`` is the Arrow file. Read-only; safe in any thread."""
+    """The rows of a Parquet file in the Arrow file ``path``. Read-only; safe in any thread."""
 
     def __init__(self, path: Path, columns: Columns) -> None:
         pa, _ = import_pyarrow()
@@ -273,7 +272,7 @@ class _Unpacked:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         weakref.finalize(self, os.close, descriptor)
         with contextlib.suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)  # so that nobody removes what is in use
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)  # so that no process removes a file in use
         self._file = location(path)
         self._column_of = {name: at for at, name in enumerate(columns.fields, 2)}
         with reported_damage(str(path), self._file):
@@ -285,7 +284,7 @@ class _Unpacked:
         self.rows = int(self._starts[-1])
 
     def slices(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return where the image of each row begins in the file, and its length: int64 (N,); -1 and 0 where null."""
+        """Return where the image of each row begins in the file, and its length: int64 (N,); -1 and 0 if null."""
         offsets, sizes = np.full(self.rows, -1, np.int64), np.zeros(self.rows, np.int64)
         for first, batch in zip(self._starts.tolist(), self._batches, strict=False):
             images = batch.column(0)
@@ -320,7 +319,7 @@ class _Unpacked:
 
 
 def unpacked_files(directory: Path) -> Iterator[Path]:
-    """Yield the unpacked files in a cache directory, unfinished ones included; nothing else is ever named."""
+    """Yield the unpacked files in a cache directory, including unfinished ones, and never any other file."""
     folder = directory / UNPACKED_FOLDER
     if folder.is_dir():
         for path in sorted(folder.iterdir()):
@@ -335,7 +334,7 @@ def is_in_use(path: Path) -> bool:
 
 
 def _is_locked(path: Path) -> bool:
-    with contextlib.suppress(OSError):  # it is gone, or lies on a file system without locks
+    with contextlib.suppress(OSError):  # it was removed, or lies on a file system without locks
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         try:
             lock_alone(descriptor, path)
@@ -349,8 +348,8 @@ def _is_locked(path: Path) -> bool:
 def _unpack(file: Location, columns: Columns, advanced: Callable[[int], None] | None = None) -> _Unpacked:
     """Return the rows of a Parquet file, which is unpacked unless it has been before.
 
-    Several processes that need the same file wait for the one that unpacks it. ``advanced`` is called with how many
-    rows are done.
+    Processes that need the same file wait for the one that unpacks it. ``advanced`` is called with the number of rows
+    that are done.
     """
     folder = _folder(file)
     source = ParquetFile(file)
@@ -378,7 +377,7 @@ def _folder(file: Location) -> Path:
 
 @contextmanager
 def _writing_to(folder: Path, file: Location) -> Iterator[None]:
-    """Say what to do where the cache cannot be written in the ``with`` block."""
+    """Raise a `ConfigError` that says what to do if the cache cannot be written in the ``with`` block."""
     try:
         yield
     except OSError as error:
@@ -388,7 +387,7 @@ def _writing_to(folder: Path, file: Location) -> Iterator[None]:
 
 
 def _key(source: ParquetFile, columns: Columns) -> str:
-    """Return hex digits that stand for the path and for the content."""
+    """Return hex digits of a digest of the path and of one of the content."""
     where = hashlib.sha256(source.path.to_uri()).hexdigest()[:_KEY_DIGITS]
     info = source.path.parent.snapshot()(source.path.name)
     stamp = info.stamp if info is not None else ""
@@ -398,7 +397,7 @@ def _key(source: ParquetFile, columns: Columns) -> str:
 
 @contextmanager
 def _locked(path: Path, file: Location) -> Iterator[None]:
-    """Hold a lock in the ``with`` block; where the file system has none, several may write the same file."""
+    """Hold a lock in the ``with`` block; on a file system without locks several processes may write the same file."""
     with _writing_to(path.parent, file):
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
@@ -411,7 +410,7 @@ def _locked(path: Path, file: Location) -> Iterator[None]:
 
 
 def _remove_older(path: Path) -> None:
-    """Remove what was unpacked of a file before it changed, and what killed processes have left; its lock is held."""
+    """Remove files unpacked before a file changed, and leftovers of killed processes; the caller holds its lock."""
     where, key = path.name[:_KEY_DIGITS], path.name[: 2 * _KEY_DIGITS + 1]
     for other in unpacked_files(path.parents[1]):
         is_ours = other.name.startswith(key)
@@ -429,7 +428,7 @@ def _write(path: Path, source: ParquetFile, columns: Columns, advanced: Callable
             staged.write([bytes(data)])
         return len(data)
 
-    sink = SimpleNamespace(write=write, flush=lambda: None, closed=False)  # publishing flushes
+    sink = SimpleNamespace(write=write, flush=lambda: None, closed=False)  # `publish` flushes
     try:
         schema, writer, done = None, None, 0
         for table in _tables(source, columns):
@@ -481,7 +480,7 @@ def _images(column: Any, columns: Columns) -> tuple[Any, Any]:
 class ParquetReader(ArchiveReader):
     """Reads rows of Parquet files: the column ``archive`` of an item is its file, ``row`` its row.
 
-    ``digests`` stand for the length and the footer of each; ``columns`` are those that are used.
+    ``digests`` has one of the length and the footer of each file; ``columns`` are the columns that are used.
     """
 
     name = "parquet"
@@ -544,14 +543,14 @@ class ParquetReader(ArchiveReader):
         columns = Columns(str(described["image"]), bool(described["has_paths"]), fields)
         return cls(base, archives, digests, columns)
 
-    def digest(self, table: ItemTable) -> bytes:  # noqa: ARG002 - the footers stand for all rows
+    def digest(self, table: ItemTable) -> bytes:  # noqa: ARG002 - digests of footers cover all rows
         digest = hashlib.sha256(repr([(name, field.to_json()) for name, field in self.fields.items()]).encode())
         for file_digest in self._digests:
             digest.update(file_digest)
         return digest.digest()
 
     def extents(self, table: ItemTable) -> Extents:
-        """Unpack the files of some items, and return where their images are then. See `IndexedReader.extents`.
+        """Unpack the files of some items, and return where their images are in these. See `IndexedReader.extents`.
 
         An image whose row has no bytes is the file that its path names.
         """
@@ -577,7 +576,7 @@ class ParquetReader(ArchiveReader):
         return Extents(self.base, slices if has_all else self._with_files(table, slices), tuple(unpacked))
 
     def _with_files(self, table: ItemTable, slices: ItemTable) -> ItemTable:
-        """Return the slices of images; of images without bytes, the files that their paths name."""
+        """Return the slices of images, and for images without bytes the files that their paths name."""
         builder = ItemTableBuilder()
         for item, slice_ in zip(table, slices, strict=True):
             offset = slice_.columns["offset"]
@@ -595,7 +594,7 @@ class ParquetReader(ArchiveReader):
         return builder.finish()
 
     def _file(self, number: int, advanced: Callable[[int], None] | None = None) -> _Unpacked:
-        """Return an unpacked file; each is unpacked once."""
+        """Return an unpacked file; each file is unpacked once."""
         unpacked = self._files.get(number)
         if unpacked is None:
             with self._locks[number]:

@@ -1,16 +1,16 @@
 r"""Patterns of files, such as ``photos/**/*.jpg``: images with the splits and classes that their folders have.
 
-Folders are those below the part without wildcards, and mean what they do in a folder that is given itself. Images that
-lie in several folders and beside them have no classes.
+Folders below the part without wildcards mean the same as in a source that is a folder. If images lie both in folders
+and beside these, they have no classes.
 
-Braces, as in ``train-{000000..000146}.tar``, mean what they do to bash and the library ``webdataset``:
+Braces, as in ``train-{000000..000146}.tar``, mean the same as in bash and in the library ``webdataset``:
 
 ==============================  ======================================================================================
 in a pattern                    what it stands for
 ==============================  ======================================================================================
-``{a,b}``                       each of some texts, which may hold braces and be empty
-``{0..3}``, ``{3..0}``          each number from the first to the last; of one width where one of them begins with 0
-``{a..e}``                      each letter, of which capitals come before small ones
+``{a,b}``                       each of these texts, which may contain braces and be empty
+``{0..3}``, ``{3..0}``          each number from the first to the last; all of one width if one of them begins with 0
+``{a..e}``                      each letter; capitals come before small letters
 ``{0..9..3}``                   every third
 ``\{``, ``\}``, ``\,``, ``\\``      the character itself
 any other ``{...}``             itself
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from stoker.sources.look import Look
 
 MAX_NAMES = 2**20
-"""Most names that a pattern may stand for."""
+"""How many names a pattern may stand for at most."""
 
 _MAX_DEPTH = 20
 _NUMBERS = re.compile(r"(-?[0-9]{1,18})\.\.(-?[0-9]{1,18})(?:\.\.-?([0-9]{1,18}))?")
@@ -52,7 +52,7 @@ _ORDERED_LETTERS = ascii_uppercase + ascii_lowercase
 
 
 def _claim(look: Look) -> tuple[Location, list[Sequence[str]]] | None:
-    """Return the folder before the first wildcard, and the patterns below it; None of a name without wildcards."""
+    """Return the folder before the first wildcard, and the patterns below it; None for a name without wildcards."""
     if look.layout is not None or look.is_file:
         return None
     paths = [location(name).normalized() for name in image_patterns(look.root)]
@@ -100,7 +100,7 @@ def _list(look: Look, pattern: tuple[Location, Sequence[Sequence[str]]]) -> Sour
 def _classes(
     builder: SourceBuilder, base: Location, prefix: bytes, images: Sequence[tuple[bytes, int]]
 ) -> tuple[bytes, ...]:
-    """Return the class folders in the folder of a split; none, with a warning, if its folders are no classes."""
+    """Return the class folders in the folder of a split; none, with a warning, if its folders are not classes."""
     below = [path[len(prefix) :].partition(b"/") for path, _ in images]
     folders = sorted({first for first, slash, _ in below if slash})
     names = list(map(os.fsdecode, folders))
@@ -137,7 +137,7 @@ def _expanded(text: str, pattern: str, depth: int) -> Sequence[str]:
         for before, after in parts:
             chosen += _expanded(text[before + 1 : after], pattern, depth + 1)
             _check_count(len(chosen), pattern)
-        if parts and not commas:  # the braces mean themselves, but what is between them may be a pattern
+        if parts and not commas:  # the braces are literal, but the text between them may be a pattern
             chosen = [f"{{{inner}}}" for inner in chosen]
         _check_count(len(expanded) * len(chosen), pattern)
         expanded = [before + text[start:first] + choice for before in expanded for choice in chosen]
@@ -146,7 +146,7 @@ def _expanded(text: str, pattern: str, depth: int) -> Sequence[str]:
 
 
 def _range(text: str, pattern: str) -> list[str] | None:
-    """Return the numbers or letters that a text between braces stands for; None if it is no range."""
+    """Return the numbers or letters that a text between braces stands for; None if it is not a range."""
     show: Callable[[int], str]
     if match := _NUMBERS.fullmatch(text):
         first, last = int(match[1]), int(match[2])
@@ -164,7 +164,7 @@ def _range(text: str, pattern: str) -> list[str] | None:
 
 
 def _braces(text: str, pattern: str) -> list[list[int]]:
-    """Return the positions of each outermost brace, of the commas directly in it, and of its partner."""
+    """Return the positions of each outermost brace, of the commas directly inside it, and of its closing brace."""
     braces: list[list[int]] = []
     depth = at = 0
     while at < len(text):

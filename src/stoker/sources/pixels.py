@@ -1,6 +1,6 @@
-"""The image of a record as it is stored: what stands beside it, extra images and masks, goes through its geometry.
+"""Extra images and masks of a record, which are cropped and resized like the image of the record as it is stored.
 
-A build stores the features of fields; of a source that is opened they are made when they are asked for.
+A build stores the features of fields; for an open source they are made on demand.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _KEEP = Recipe()
 
 
 class RecordPixels:
-    """The image of a record, and what a recipe makes of others beside it; see `stoker.types.Pixels`.
+    """The image of a record, and the other images and masks that a recipe converts; see `stoker.types.Pixels`.
 
     Args:
-        recipe: What happens to all of them.
-        stored: What it has made of the image.
+        recipe: How all of them are converted.
+        stored: The converted image.
     """
 
     def __init__(self, recipe: Recipe, stored: StoredImage) -> None:
@@ -76,7 +76,7 @@ class RecordPixels:
 
 
 class _KeptPixels(RecordPixels):
-    """An image that stays as it is, and masks beside it that do if they are grey PNGs already."""
+    """An image that is not converted, and masks beside it, which are not encoded anew if they are grey PNGs."""
 
     def mask(self, name: str, value: Any, bits: int) -> EncodedImage:
         given = value if isinstance(value, DrawnMask) else read_image(name, value)[0]
@@ -88,23 +88,23 @@ class _KeptPixels(RecordPixels):
         try:
             return is_stored_mask(data, bits) and dimensions(data, "png") == self._stored.source_size
         except ImageError:
-            return False  # what reads it says what is wrong
+            return False  # reading it reports the error
 
 
 def features_beside(data: bytes, fields: Mapping[str, Field], values: Mapping[str, Any]) -> Features:
-    """Return the features of the extra fields of an image that stays as it is.
+    """Return the features of the extra fields of an image that is not converted.
 
-    They are those that a build with default settings stores, but for a mask that is a grey PNG already: it is not
+    They are the features that a build with default settings stores, except that a mask that is a grey PNG is not
     encoded anew.
 
     Args:
         data: The file of the image; used only where a field is an image or a mask, which must be as large.
-        fields: What they are.
-        values: As the source gives them.
+        fields: The fields, by name.
+        values: Their values, as the source gives them.
 
     Raises:
-        SourceError: As `stoker.fields.encode_fields`.
-        ImageError: What a build would reject the image for.
+        SourceError: A value does not fit its field; see `stoker.fields.encode_fields`.
+        ImageError: A build would reject the image.
         OSError: A file cannot be read, for another reason than that it is not there.
     """
     has_images = any(field.is_image for field in fields.values())

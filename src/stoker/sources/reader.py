@@ -1,7 +1,7 @@
 """How the images and the values of items are read: one `Reader` for each way to store them.
 
-What a source knows of its items is in its table, of which a reader is given an item with each call. So it holds none,
-and travels to other processes in a few bytes.
+The table of the source has the items; each call of a reader gets one of them. So readers hold no items, and are sent to
+other processes in a few bytes.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
     from stoker.types import Box, Field
 
 Latency: TypeAlias = Literal["disk", "store", "web"]
-"""What reading an image waits for: at most this machine, a store, or a web server. An image from a web server may be
-another one the next time, and nothing is known of it before it is read."""
+"""What reading an image waits for: this machine at most, a store, or a web server. A web server may send another image
+the next time, and nothing is known of an image before it is read."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cells:
-    """How the values of items are read from their column ``cells``. Read-only; safe in any thread.
+    """How the values of items are read from the column ``cells``. Read-only; safe in any thread.
 
-    It has a JSON list of the values of some columns, each as the source has it: text that stands for a number or a
-    truth value is text. It may be shorter than the columns are many; what is not there, and an empty text that is no
-    text field's, is missing; with ``fills`` it is an empty text in a text field, and not a number in a `Float`.
+    It has a JSON list of values, each as the source has it: numbers and truth values in text stay text. A list may be
+    shorter than ``columns``: values beyond its end are missing, and so are empty texts outside text fields. With
+    ``fills`` a missing value becomes an empty text in a text field, and NaN in a `Float`.
     """
 
     columns: tuple[tuple[str, Field] | None, ...]  # what each column is: a name and a field; None where it is not used
@@ -54,7 +54,7 @@ class Cells:
         return dict(column for column in self.columns if column is not None)
 
     def values(self, cells: bytes, base: bytes, names: Collection[str] | None = None) -> dict[str, Any]:
-        """Return the values of one item, given its ``cells``, of all fields or of some; None for what is missing.
+        """Return the values of one item from its ``cells``: of all fields or those in ``names``; None if missing.
 
         Paths of images and masks are relative to ``base``, an absolute path or a URL.
         """
@@ -86,14 +86,14 @@ class Cells:
         digest = hashlib.sha256(repr([column and (column[0], column[1].to_json()) for column in self.columns]).encode())
         drawn = DrawnMask.kinds[self.drawn[0]].digested(self.drawn[1]) if self.drawn else b""
         digest.update(b"fills" * self.fills + drawn)
-        cells = cast("Blobs", table.columns["cells"]).take(np.flatnonzero(table.objects <= 0))  # once for all objects
+        cells = cast("Blobs", table.columns["cells"]).take(np.flatnonzero(table.objects <= 0))  # once per image
         for first, end in chunks(len(cells.starts)):
             digest.update(cells.starts[first:end].tobytes())
         digest.update(cells.data)
         return digest.digest()
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
+        """Return it as JSON values."""
         columns = [column and [column[0], column[1].to_json()] for column in self.columns]
         return {"columns": columns, "fills": self.fills, "drawn": self.drawn}
 
@@ -102,7 +102,7 @@ class Cells:
         """Return what `to_json` has described.
 
         Raises:
-            ConfigError: A field is none.
+            ConfigError: A field is not valid.
             KeyError, TypeError: It is damaged.
         """
         columns = tuple(column and (str(column[0]), from_json(column[1])) for column in described["columns"])
@@ -127,7 +127,7 @@ class SourceImage:
         boxes: Its annotated objects.
         annotation_error: What is wrong with its annotation, in which case it has no boxes.
         fields: Values of the extra fields, as the source gives them: not checked yet.
-        label: Its class, where only loading tells it; None where its item has it.
+        label: Its class, if it is known only after loading; None if its item has it.
     """
 
     data: bytes | NDArray[Any]
@@ -140,25 +140,25 @@ class SourceImage:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Extents:
-    """Where images lie that are files, or slices of files, as the core reads them."""
+    """Where the core reads images from: files, or slices of files."""
 
     base: bytes  # folder that the paths of files are relative to
-    # the images. Where it has a column ``archive``, an image is a slice of that file, but for -1, which begins at its
-    # ``offset``. Its column ``sizes`` has -1 for an image whose size is not known before it is loaded
+    # the images. With a column ``archive``, an image is a slice of the file of that number from its ``offset`` on,
+    # unless the number is -1. ``sizes`` has -1 for an image whose size is not known before it is loaded
     table: ItemTable
-    archives: tuple[bytes, ...] = ()  # absolute paths or URLs of the files that ``archive`` counts
+    archives: tuple[bytes, ...] = ()  # absolute paths or URLs of the files that ``archive`` numbers
     is_local: bool = True  # whether all of them lie on this machine
-    # gives the bytes or the pixels of each row, where a program has the images; None: all are files
+    # returns the bytes or the pixels of a row, if a program has the images; None if all are files
     load: Callable[[int], bytes | NDArray[Any]] | None = None
 
     def slices(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Return the archive of each image, -1 without one, and where it begins in that."""
+        """Return the number of the archive of each image (-1 without one), and its offset there."""
         archives = self.table.columns.get("archive", np.broadcast_to(np.int32(-1), len(self.table)))
         offsets = self.table.columns.get("offset", np.broadcast_to(np.int64(0), len(self.table)))
         return np.ascontiguousarray(archives, np.int32), np.ascontiguousarray(offsets, np.int64)
 
     def location(self, number: int) -> Location:
-        """Return where a file is: the archives come first, then one for each image."""
+        """Return the location of a file by number: archives come first, then one file for each image."""
         own = number - len(self.archives)
         return from_uri(join(self.base, self.table.paths[own] if own >= 0 else self.archives[number]))
 
@@ -166,15 +166,15 @@ class Extents:
 class Reader(ABC):
     """Reads the items of a source. Read-only; safe in any thread.
 
-    A build reads each item once, in the order of the table; an open dataset any item, at any time, as often as batches
-    have it. So nothing is read before it is asked for, and what is kept is bounded.
+    A build reads each item once, in the order of the table. An open dataset reads any item at any time, as often as
+    batches have it. So readers read nothing in advance, and their caches are bounded.
 
     Attributes:
-        is_named_by_path: Whether images are called by their whole paths and not by the last parts of these.
+        is_named_by_path: Whether the name of an image is its whole path, not the last part of it.
         latency: What reading an image waits for.
         fields: The extra fields that items have, by name.
-        box_names: Names of the classes of boxes; empty where boxes have those of the images.
-        has_witness: Whether nothing but the values themselves tells if they are still those that were built from.
+        box_names: Names of the classes of boxes; empty if boxes have the classes of the images.
+        has_witness: Whether `witness` has to tell if the values are still those that a dataset was built from.
     """
 
     is_named_by_path: ClassVar[bool] = False
@@ -185,22 +185,22 @@ class Reader(ABC):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the items that were read so far have to say."""
+        """Warnings from the items that were read so far."""
         return ()
 
     @property
     def uris(self) -> tuple[bytes, ...]:
-        """Files and folders that must be there: absolute paths or URLs."""
+        """Files and folders that must exist: absolute paths or URLs."""
         return ()
 
     @property
     def identity(self) -> str:
-        """32 hex digits that identify the source; empty where its table, boxes and values do that."""
+        """32 hex digits that identify the source; empty if its table, boxes and values identify it."""
         return ""
 
     @abstractmethod
     def load(self, item: Item) -> SourceImage:
-        """Return an image and its values, and its boxes where they are not annotations beside it.
+        """Return an image and its values, and its boxes unless they are annotations beside it.
 
         Raises:
             OSError: It cannot be read; a ``StorageError``, if its store cannot be reached.
@@ -208,15 +208,15 @@ class Reader(ABC):
         """
 
     def plain_file(self, item: Item) -> bytes | None:  # noqa: ARG002 - most have none
-        """Return the path of a file on this machine that is all there is of an item; None if there is more, or none."""
+        """Return the path of the local file that an item consists of; None if there is no such file."""
         return None
 
     def witness(self, rows: NDArray[np.int64]) -> str:  # noqa: ARG002 - most have none
-        """Return what stands for the values of some rows of the table; those that were not loaded are read."""
+        """Return a text that changes with the values of some rows of the table; rows that were not loaded are read."""
         return ""
 
     def boxes(self, item: Item) -> list[Box]:  # noqa: ARG002 - most have none
-        """Return the boxes of an item that are no annotations beside it.
+        """Return the boxes of an item, unless they are annotations beside it.
 
         Raises:
             SourceError: They are damaged.
@@ -225,7 +225,7 @@ class Reader(ABC):
 
 
 class IndexedReader(Reader):
-    """Reads items in any order, as an open dataset does, which asks for images and for values apart."""
+    """Reads items in any order, and images and values separately, as an open dataset needs them."""
 
     @abstractmethod
     def values(self, item: Item, names: Collection[str] | None = None) -> dict[str, Any]:
@@ -233,19 +233,19 @@ class IndexedReader(Reader):
 
         Args:
             item: The item.
-            names: Of the fields that are wanted; None: all.
+            names: Names of the fields to read; None: all.
 
         Raises:
-            SourceError: A value is damaged, or not there any more.
+            SourceError: A value is damaged, or no longer there.
             OSError: It cannot be read.
         """
 
-    def content(self, numbers: NDArray[np.int64]) -> bytes:  # noqa: ARG002 - of most the identity of the source does
-        """Return bytes that change with any value of some items, by their numbers, where nothing else does."""
+    def content(self, numbers: NDArray[np.int64]) -> bytes:  # noqa: ARG002 - most sources have an identity
+        """Return bytes that change with the values of the items of these numbers, if the fingerprint does not."""
         return b""
 
     def allow(self, threads: int) -> None:
-        """Let several threads at a time read objects of a program, which otherwise one does."""
+        """Let this many threads read objects of a program at the same time, instead of one."""
 
     @abstractmethod
     def extents(self, table: ItemTable) -> Extents:
@@ -259,10 +259,10 @@ class IndexedReader(Reader):
 
 
 class StoredReader(IndexedReader):
-    """Reads images that lie somewhere by paths or URLs: their source can be saved, sent elsewhere and opened.
+    """Reads images that have paths or URLs, so that their source can be saved, sent to other processes and opened.
 
     Attributes:
-        name: Of the reader, in saved listings.
+        name: Name of the reader in saved listings.
     """
 
     name: ClassVar[str]
@@ -286,11 +286,11 @@ class StoredReader(IndexedReader):
 
     @abstractmethod
     def digest(self, table: ItemTable) -> bytes:
-        """Return bytes that change with any field, and as far as the listing knows them with any value; b"" without."""
+        """Return bytes that change with any field, and with any value that the listing knows; b"" without fields."""
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
-        """Return what `from_json` makes the same reader of, as JSON has it."""
+        """Return JSON values from which `from_json` makes the same reader."""
 
     @classmethod
     @abstractmethod
@@ -298,17 +298,17 @@ class StoredReader(IndexedReader):
         """Return what `to_json` has described.
 
         Args:
-            described: By `to_json`.
-            table: Of the items that are to be read.
+            described: What `to_json` has returned.
+            table: The items to read.
 
         Raises:
-            ConfigError: A field is none.
+            ConfigError: A field is not valid.
             KeyError, TypeError, ValueError: It is damaged, or the table lacks a column.
         """
 
 
 class FileReader(StoredReader):
-    """Reads images that are files of their own, and values that a table says of them.
+    """Reads images that are files of their own, and their values in a table.
 
     Args:
         base: Folder that the paths of files are relative to: absolute, links resolved, or a URL such as
@@ -361,7 +361,7 @@ class FileReader(StoredReader):
 
 
 class ArchiveReader(StoredReader):
-    """Reads images that are parts of larger files, whose number is the column ``archive`` of an item.
+    """Reads images that are parts of larger files; the column ``archive`` of an item has the number of the file.
 
     Args:
         base: Folder of the files.
@@ -395,10 +395,10 @@ class ArchiveReader(StoredReader):
 
 
 def numbers_in(table: ItemTable, name: str, end: int = 2**63, shape: tuple[int, ...] = ()) -> NDArray[np.int64]:
-    """Return a column of numbers of a saved listing.
+    """Return a column of numbers from a saved listing.
 
     Raises:
-        KeyError, ValueError: There is none, its values have another shape, or one is not below ``end``.
+        KeyError, ValueError: It does not exist, its values have another shape, or a value is not below ``end``.
     """
     column = table.columns[name]
     if isinstance(column, Blobs) or column.shape[1:] != shape or (len(column) and int(column.max()) >= end):
@@ -407,12 +407,12 @@ def numbers_in(table: ItemTable, name: str, end: int = 2**63, shape: tuple[int, 
 
 
 def to_text(name: bytes) -> str:
-    """Return a path or a name as JSON has it."""
+    """Return a path or a name as text for JSON."""
     return name.decode("utf-8", "surrogateescape")
 
 
 def to_bytes(text: str) -> bytes:
-    """Return the path or the name that `to_text` has written; `ValueError` if it is none."""
+    """Return the path or the name that `to_text` has written; `ValueError` if it has a NUL character."""
     if "\0" in text:
         raise ValueError("a name with a NUL byte")
     return text.encode("utf-8", "surrogateescape")

@@ -1,10 +1,10 @@
-"""Records that a program has: in sequences, read by position, or in iterables, gone through once, in order.
+"""Records that a program has: sequences, which are read by position, or iterables, which are read once, in order.
 
-A record is a dict of values, of which `RecordFields` makes an image with its fields. `digest_of` tells values apart:
-other values, another digest.
+A record is a dict of values, from which `RecordFields` makes an image with its fields. `digest_of` returns digests that
+tell different values apart.
 
-Datasets of other libraries say more of their records. A ``datasets.Dataset`` has ``features``, and its images are read
-as files; a dataset of torchvision has ``classes`` and ``targets``, and pairs of image and label. A `stoker.Dataset` has
+Datasets of other libraries describe their records. A ``datasets.Dataset`` has ``features``, and its images are read as
+files; a dataset of torchvision has ``classes`` and ``targets``, and pairs of image and label. A `stoker.Dataset` has
 ``source_of``.
 """
 
@@ -66,12 +66,12 @@ _LIKE_BOXES = ("objects", "bbox", "bboxes", "annotations", "detections")
 _SAMPLED = 16
 _REPORT_EVERY = 64
 _NOT_WITNESSED = "not witnessed"
-"""The version of an opened sequence, whose reader keeps no digests."""
+"""The version of an opened sequence, whose reader stores no digests."""
 _UNREAD, _UNREADABLE = 0, 1
-"""The digests of a record that was not read yet, and of one that raises an error."""
+"""The digests of a record that was not read yet, and of a record that raises an error."""
 _USUAL_BYTES = 100_000
 _AHEAD = 64
-"""Records of an iterable that are read ahead, to find out the fields."""
+"""How many records of an iterable are read ahead, to find out the fields."""
 
 
 def as_record(record: object) -> Mapping[str, Any]:
@@ -88,12 +88,12 @@ def as_record(record: object) -> Mapping[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a tensor on the CPU as an array, an array of one number without a shape as that, and times as text.
+    """Return a tensor on the CPU as an array, an array of shape () as its number, and times as text.
 
-    Decimal numbers are text, too: no number of a field has all of their digits.
+    Decimal numbers become text, too, as no field of numbers has all of their digits.
     """
     if any(cls.__name__ == "Tensor" for cls in type(value).__mro__) and hasattr(value, "__array__"):
-        with contextlib.suppress(RuntimeError, TypeError):  # of another device, or of a dtype that NumPy lacks
+        with contextlib.suppress(RuntimeError, TypeError):  # it is on another device, or has a dtype that NumPy lacks
             value = np.asarray(value)
     if (isinstance(value, np.ndarray) and value.ndim == 0) or isinstance(value, (np.datetime64, np.timedelta64)):
         value = value.item()
@@ -115,12 +115,12 @@ class RecordFields:
     """Turns records into images to build from. Safe in any thread."""
 
     roles: Roles  # what their fields are
-    label: fields.Label | None  # the field of the class; None without one
-    boxes: fields.Boxes | None  # that of the boxes; None without any
-    is_guess: bool  # whether nobody has said which fields there are
-    # names of values that are no fields, met by `read` where it is a guess
+    label: fields.Label | None  # the field of the class; None without classes
+    boxes: fields.Boxes | None  # the field of the boxes; None without boxes
+    is_guess: bool  # whether the fields were inferred, not given
+    # names of values that are not fields, which `read` has met if the fields are a guess
     unknown: set[str] = field(default_factory=set)
-    # fields that were None in records, and what stands for that
+    # fields that were None in records, and what is stored in place of None
     lacking: dict[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -135,12 +135,12 @@ class RecordFields:
 
     @property
     def classes(self) -> tuple[bytes, ...]:
-        """Names of the classes; the index is the label. Empty where labels are numbers alone."""
+        """Names of the classes; the index is the label. Empty if labels are only numbers."""
         return tuple(os.fsencode(name) for name in (self.label.names or ())) if self.label is not None else ()
 
     @property
     def may_be_ids(self) -> bool:
-        """Whether ``label``, a float in the first record, may be the class: pandas writes ids so."""
+        """Whether ``label``, a float in the first record, may be the class, as pandas may store ids as floats."""
         return self.is_guess and self.label is None and isinstance(self.roles.extra.get("label"), fields.Float)
 
     @property
@@ -152,14 +152,14 @@ class RecordFields:
 
     @property
     def box_names(self) -> tuple[str, ...]:
-        """Names of the classes of boxes; empty where boxes have those of the images."""
+        """Names of the classes of boxes; empty if boxes have the classes of the images."""
         if self.boxes is None or self.boxes.names is None:
             return ()
         same = self.label is not None and self.label.names == self.boxes.names
         return () if same else tuple(self.boxes.names)
 
     def value(self, name: str, record: Mapping[str, Any]) -> Any:
-        """Return a value of a record; refuse one that it lacks."""
+        """Return a value of a record; refuse a value that is missing."""
         field = self.label if name == self.roles.label else self.roles.extra.get(name)
         if name in record and record[name] is None and field is not None and field.missing is not None:
             self.lacking[name] = field.missing_shown
@@ -192,7 +192,7 @@ class RecordFields:
         return (*messages, f"{message}; give fields={{...}} with the fields to store")
 
     def digest(self, record: Mapping[str, Any]) -> bytes:
-        """Return what `digest_of` does of the values of a record."""
+        """Return the `digest_of` the values of a record."""
         return digest_of({name: record.get(name) for name in self.names})
 
     def description(self) -> str:
@@ -202,7 +202,7 @@ class RecordFields:
         return json.dumps([roles.image, roles.label, roles.boxes, [*roles.extra], kinds])
 
     def read(self, number: int, record: Mapping[str, Any]) -> SourceImage:
-        """Return what a record holds."""
+        """Return the image of a record, with its values, boxes and class."""
         roles = self.roles
         if self.is_guess and len(self.unknown) <= _SHOWN:
             self.unknown.update(str(name) for name in record.keys() - set(self.names))
@@ -279,12 +279,12 @@ def _pixels(name: str, image: Any) -> NDArray[Any]:
         if image.mode not in ("L", "LA", "RGB", "RGBA", "I;16"):
             image = image.convert(others.get(image.mode, "RGBA" if "transparency" in image.info else "RGB"))
         return np.asarray(image)
-    except (OSError, SyntaxError, ValueError) as error:  # of a file that it has not read yet
+    except (OSError, SyntaxError, ValueError) as error:  # raised by a file that it has not read yet
         raise SourceError(f"field {name!r}: the pixels of the PIL image cannot be read: {error}") from error
 
 
 class RecordReader(Reader):
-    """Reads records of a program; ``latency`` is that of a few of them."""
+    """Reads records of a program; ``latency`` was found from a few of them."""
 
     def __init__(self, record_fields: RecordFields, latency: Latency) -> None:
         self.record_fields = record_fields
@@ -312,20 +312,20 @@ def size_of(value: Any) -> int:
 
 
 def path_and_size(value: Any) -> tuple[bytes, int | None]:
-    """Return the path or the URL of an image, or nothing, and its size in bytes, or None if that is not known."""
+    """Return the path or the URL of an image, empty without one, and its size in bytes, None if it is not known."""
     path, data = (value.get("path"), value.get("bytes")) if isinstance(value, Mapping) else (value, value)
     size = len(data) if isinstance(data, (bytes, bytearray, memoryview)) else None
     return os.fsencode(path) if isinstance(path, (str, os.PathLike)) else b"", size
 
 
 def uri_of(value: Any) -> bytes:
-    """Return the path or the URL of an image; nothing if the record holds the image itself."""
+    """Return the path or the URL of an image; empty if the record holds the image itself."""
     path, size = path_and_size(value)
     return path if size is None else b""
 
 
 def latency_of(uris: Iterable[bytes]) -> Latency:
-    """Return what reading images waits for, given the paths or URLs of some, empty for images that records hold."""
+    """Return what reading images waits for, given paths or URLs of some; they are empty for images in records."""
     others = [uri for uri in uris if uri]
     if any(map(is_web, others)):
         return "web"
@@ -333,9 +333,9 @@ def latency_of(uris: Iterable[bytes]) -> Latency:
 
 
 def digest_of(value: Any) -> bytes:
-    """Return 32 bytes that change with a value, whatever it is: of an image the bytes or pixels, of a path its text.
+    """Return 32 bytes that change with a value of any type: an image counts by bytes or pixels, a path by its text.
 
-    Of long values their CRC-32C is in it, not they themselves.
+    Long values count by their CRC-32C.
     """
     digest = hashlib.sha256()
     _add(digest, value)
@@ -352,7 +352,7 @@ def image_digest(data: bytes | NDArray[Any]) -> bytes:
 
 
 def _add(digest: Any, value: Any) -> None:
-    """Add a value to a digest, after its type and length, so that different values never look alike."""
+    """Add a value to a digest, after its type and length, so that different values never give the same bytes."""
     if isinstance(value, Mapping):
         digest.update(b"m%d " % len(value))
         for name in sorted(value, key=str):
@@ -388,7 +388,7 @@ def _add_bytes(digest: Any, kind: bytes, data: bytes) -> None:
 
 def _add_pixels(digest: Any, image: Any) -> None:
     digest.update(f"i{image.mode}{image.size} ".encode())
-    with contextlib.suppress(OSError, SyntaxError, ValueError):  # of a file that is damaged
+    with contextlib.suppress(OSError, SyntaxError, ValueError):  # the file is damaged
         _add_bytes(digest, b"p", image.tobytes())
         if image.mode in ("P", "PA"):
             _add(digest, [image.getpalette(None), image.info.get("transparency")])
@@ -399,10 +399,10 @@ def given_splits(source: Given | Mapping[str, Given], split: str | None) -> dict
 
     Args:
         source: Records, or a mapping from names of splits to them.
-        split: Which split the records are; None for train, or of a `stoker.Dataset` its own.
+        split: Split of the records. Default: train, or that of a `stoker.Dataset`.
 
     Raises:
-        ConfigError: A split is unknown or is named twice, or something cannot be gone through.
+        ConfigError: A split is unknown or is named twice, or a value cannot be iterated over.
     """
     if not isinstance(source, Mapping):
         own = getattr(source, "split", "train") if hasattr(source, "source_of") else "train"
@@ -431,7 +431,7 @@ class RecordSequence(Protocol):
     """Records that are read by position."""
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return how many records there are."""
 
     def __getitem__(self, position: int, /) -> Any:
         """Return one record."""
@@ -445,19 +445,19 @@ Given = RecordSequence | Iterable[Any]
 class _Sequences:
     """What is known about sequences of records once a few records were read."""
 
-    given: Mapping[str, RecordSequence]  # the sequences, by split; of the library ``datasets`` without pixels
-    fields: RecordFields  # what makes images of their records
-    # what stands for all of their values; empty where their library does not say, so that they are witnessed as read
+    given: Mapping[str, RecordSequence]  # the sequences, by split; those of ``datasets`` with encoded images
+    fields: RecordFields  # makes images of their records
+    # changes with any of their values; empty if their library has no such thing, so that digests of values replace it
     version: str
-    size_bytes: int  # mean bytes of a few of their images
-    latency: Latency  # what reading these waits for
+    size_bytes: int  # mean size of a few of their images
+    latency: Latency  # what reading these images waits for
     identity: str  # of the whole source
 
     @classmethod
-    def look(
+    def inspect(
         cls, given: Mapping[str, RecordSequence], chosen: Mapping[str, Field] | None, progress: Progress | None
     ) -> Self:
-        """Find out the fields, and the names of the classes where labels are text."""
+        """Find out the fields, and the names of the classes if labels are text."""
         versions = [version_of(records) for records in given.values()]
         version = f"fingerprints {' '.join(versions)}" if all(versions) else ""
         given = {name: undecoded(records) for name, records in given.items()}
@@ -485,7 +485,7 @@ class _Sequences:
 
 
 class SequenceReader(RecordReader, IndexedReader):
-    """Reads records of sequences: an item's ``number`` is its position in all of them, one after another."""
+    """Reads records of sequences: an item's ``number`` is its position, counted over all sequences."""
 
     identity = ""
     has_witness = True
@@ -496,7 +496,7 @@ class SequenceReader(RecordReader, IndexedReader):
         self.identity, self._version = known.identity, known.version
         self.allow(readers)
         self._starts = np.cumsum([0, *map(len, self._given)])
-        # what stands for the values of each record, once it was read
+        # a digest of the values of each record that was read
         self._digests = new_column(0 if known.version else int(self._starts[-1]), np.uint64)
 
     def allow(self, threads: int) -> None:
@@ -519,7 +519,7 @@ class SequenceReader(RecordReader, IndexedReader):
         return [] if self.record_fields.boxes is None else self.record_fields.boxes_of(self._record(item.number)[1])
 
     def extents(self, table: ItemTable) -> Extents:
-        """Return files as they are if all images are files of this machine; otherwise records are read for them."""
+        """Return files if all images are local files; otherwise records are read for the images."""
         if cast("NDArray[np.int32]", table.columns["is_file"]).all():
             return Extents(b"", table)
         return Extents(os.fsencode(ROOT), table, load=partial(self._image, table.numbers))
@@ -583,21 +583,21 @@ def list_records(
 ) -> Source:
     """Return sequences of records as a source.
 
-    Only some records are read, unless their labels are text and nothing says which classes there are, or the class of
-    each is needed before any image is loaded: then the labels of all are.
+    Only some records are read, unless labels are text and the classes are not known, or ``with_labels`` needs the class
+    of each record before any image is loaded: then the labels of all records are read.
 
     Args:
         given: The sequences, by split.
-        chosen: What their fields are; None to find out.
+        chosen: Their fields; None to find them out.
         progress: Called after every few records whose labels are read.
-        readers: How many threads may read a record at the same time.
+        readers: How many threads may read records at the same time.
         with_labels: Whether the table has the class of each record.
 
     Raises:
         ConfigError: The fields are not those of records, or cannot be found out.
         SourceError: There are no records, or the first one cannot be read.
     """
-    known = _Sequences.look(given, chosen, progress)
+    known = _Sequences.inspect(given, chosen, progress)
     labels = _class_ids(known, progress) if with_labels else None
     classes = known.fields.classes
     if labels is not None and not classes:
@@ -622,30 +622,30 @@ def index_records(
     chosen: Mapping[str, Field] | None = None,
     progress: Progress | None = None,
 ) -> Source:
-    """Return one of some sequences of records as a source to be read in any order, as often as somebody asks.
+    """Return one of several sequences of records as a source that is read in any order, any number of times.
 
-    Its table has the class of each record, and the path and the bytes of its image as far as they are known without
-    making pixels. Records are read for that, once, unless their library states it; a list has them at hand.
+    Its table has the class of each record, and the path and the size of its image if these are known without decoding
+    it. Records are read once for that, unless their library states it; those of a list are in memory anyway.
 
     Args:
-        given: The sequences, by split; names of classes are those of all.
-        split: Which of them.
-        chosen: What their fields are; None to find out.
+        given: The sequences, by split; names of classes come from all of them.
+        split: The split to return.
+        chosen: Their fields; None to find them out.
         progress: Called after every few records that are read.
 
     Raises:
         ConfigError: The fields are not those of records, or cannot be found out.
-        SourceError: There are no records, the first one cannot be read, or a class is none.
+        SourceError: There are no records, the first one cannot be read, or the class of a record is not valid.
     """
-    known = _Sequences.look(given, chosen, progress)
+    known = _Sequences.inspect(given, chosen, progress)
     if known.fields.is_guess and len(known.given[split]):
-        known.fields.boxes_of(read_record(known.given[split], 0))  # all may be in pixels where the first are
+        known.fields.boxes_of(read_record(known.given[split], 0))  # if the first ones are in pixels, all may be
     table, missing = _index(known.given[split], known.fields, progress)
     digest = hashlib.sha256(known.identity.encode() + known.version.encode())
     for column in (table.labels, table.sizes):
         digest.update(column.tobytes())
     classes, warnings = known.fields.classes, list[str]()
-    if known.fields.label is not None and not classes:  # counted over all splits, as those of a build
+    if known.fields.label is not None and not classes:  # counted over all splits, as in a build
         others = replace(known, given={name: records for name, records in known.given.items() if name != split})
         ids = [labels for labels in (table.labels, _class_ids(others, progress)) if labels is not None]
         classes = max(map(_numbered, ids), key=len)
@@ -668,9 +668,9 @@ def index_records(
 def _index(
     records: RecordSequence, record_fields: RecordFields, progress: Progress | None
 ) -> tuple[ItemTable, list[bytes]]:
-    """Return the table of a sequence, and the paths of images that lead to no file; refuse a class that is none.
+    """Return the table of a sequence, and the paths of images that lead to no file; refuse a class that is not valid.
 
-    Records are read if neither their library nor a list tells enough of them.
+    Records are read if their library states no labels; those of a list are read for their images, too.
     """
     name, image = record_fields.roles.label, record_fields.roles.image
     fillable = {extra for extra, field in record_fields.roles.extra.items() if field.missing is not None}
@@ -721,22 +721,22 @@ def _index(
 def _label_of_all(
     given: Mapping[str, RecordSequence], filled: RecordSequence, name: str, progress: Progress | None
 ) -> fields.Label | None:
-    """Return the field that the labels of all records are, with the names among them in the order of their bytes.
+    """Return the field of the labels of all records, with the names among them in the order of their bytes.
 
-    None where the first is a whole number, or where one is a fraction.
+    None if the first is a whole number, or any is a fraction.
     """
     if not isinstance(_label_at(filled, 0, name), (str, float, np.floating)):
         return None
     labels = [*_all_labels(given, name, progress)]
     if any(isinstance(label, (float, np.floating)) and label % 1 for label in labels if label == label):  # noqa: PLR0124 - NaN
         return None
-    # Another text is no name of a class, and makes its record a reject.
+    # Any other text cannot be the name of a class, and makes its record a reject.
     names = {text for text in labels if isinstance(text, str) and text and text.isprintable()}
     return fields.Label(sorted(names, key=os.fsencode) or None)
 
 
 def _numbered(labels: NDArray[np.int32] | None) -> tuple[bytes, ...]:
-    """Return names of classes that have none, up to the largest id that a class can have."""
+    """Return names for classes without names, up to the largest id in ``labels`` that a class can have."""
     ids = np.empty(0, np.int32) if labels is None else labels[labels < MAX_CLASSES]
     return tuple(b"%d" % number for number in range(int(ids.max(initial=-1)) + 1))
 
@@ -757,9 +757,9 @@ def _class_ids(known: _Sequences, progress: Progress | None) -> NDArray[np.int32
 
 
 def _all_labels(given: Mapping[str, RecordSequence], name: str, progress: Progress | None) -> Iterator[Any]:
-    """Yield the label of each record of all splits; None where it cannot be read, which makes the record a reject.
+    """Yield the label of each record of all splits; None if it cannot be read, which makes the record a reject.
 
-    No image is read where the library of the records states the labels, and some records have the same.
+    No image is read if the library of the records states the labels, and some records agree.
     """
     done, total = 0, sum(map(len, given.values()))
     for records in given.values():
@@ -772,7 +772,7 @@ def _all_labels(given: Mapping[str, RecordSequence], name: str, progress: Progre
 
 
 def _trusted_labels(records: RecordSequence, name: str) -> Sequence[Any] | None:
-    """Return the labels that the library of the records states, if some records have the same."""
+    """Return the labels that the library of the records states, if some records agree."""
     stated = stated_labels(records, name)
     trusted = stated is not None and all(
         _label_at(records, at, name) in (None, stated[at]) for at in random_sample(_SAMPLED, len(records)).tolist()
@@ -785,7 +785,7 @@ def _label_at(records: RecordSequence, position: int, name: str) -> Any:
 
 
 def _readable(records: RecordSequence, position: int) -> Mapping[str, Any] | None:
-    """Return a record; None if it cannot be read, which is reported where its sample is used."""
+    """Return a record; None if it cannot be read, which is reported when its sample is used."""
     try:
         return read_record(records, position)
     except SourceError:
@@ -793,22 +793,22 @@ def _readable(records: RecordSequence, position: int) -> Mapping[str, Any] | Non
 
 
 class RecordStream(RecordReader):
-    """Reads iterables of records, each of which is gone through once, in order.
+    """Reads iterables of records, each once and in order.
 
-    The column ``record`` of an item is its record, or what is wrong with it. For one thread, but for `load`.
+    The column ``record`` of an item is its record, or what is wrong with it. For one thread, except `load`.
 
     Args:
         given: The iterables, by split.
-        chosen: What their fields are; None to find out.
+        chosen: Their fields; None to find them out.
 
     Attributes:
         names: The splits, in order.
-        size_bytes: Bytes of the images that were taken.
-        shard_digests: What stands for the values of each shard; filled in by whoever makes the shards.
+        size_bytes: Bytes of the images of all records so far.
+        shard_digests: A digest of the values of each shard; added by the code that writes the shards.
 
     Raises:
         ConfigError: The fields are not those of records, or cannot be found out.
-        SourceError: There are no records, or the first one is none.
+        SourceError: There are no records, or the first one is not a record.
     """
 
     def __init__(self, given: Mapping[str, Given], chosen: Mapping[str, Field] | None) -> None:
@@ -849,7 +849,7 @@ class RecordStream(RecordReader):
         return Source(ROOT, classes, (b"",) * len(classes), table, {name: row_range(0, len(table))}, self)
 
     def _refuse_texts(self, first: Mapping[str, Any], record_fields: Mapping[str, Field]) -> None:
-        """Refuse labels that are text, or may be ids, where nothing says which classes there are."""
+        """Refuse labels that are text, or may be ids, if the classes are not known."""
         if self.record_fields.may_be_ids and not first["label"] % 1 > 0:
             message = f"field 'label' of the first record is {first['label']}, which may be the id of a class"
             typed = fields.as_typed({**record_fields, "label": fields.Label()})
@@ -866,7 +866,7 @@ class RecordStream(RecordReader):
         return hashlib.sha256("\n".join(content).encode()).hexdigest()[:32]
 
     def records(self, split: str) -> Iterator[tuple[int, Any]]:
-        """Yield the position and the record of each that was not yielded before; the table frees its own."""
+        """Yield the position of each record not yielded yet, and the record; those in the table are freed."""
         self._first[:] = None
         ahead = self._ahead[split]
         while ahead:
@@ -909,7 +909,7 @@ class RecordStream(RecordReader):
 
 
 def is_sequence(records: object) -> bool:
-    """Return whether records are read by position: whether they have a length and items.
+    """Return whether records are read by position, as they have a length and items.
 
     An ``IterableDataset`` of PyTorch may have a length, and inherits a method for items that raises.
     """
@@ -919,10 +919,10 @@ def is_sequence(records: object) -> bool:
 
 
 def undecoded(records: Any) -> Any:
-    """Return a dataset of the library ``datasets`` with images as files instead of pixels; anything else as it is.
+    """Return a dataset of the library ``datasets`` with images as files instead of pixels; anything else unchanged.
 
-    Its values are those of Python, whatever format it is set to: in others structs hold arrays or tensors, and rows of
-    tables are no records. A function that it was given for its records stays, with pixels if it fails on files.
+    Its format is set to Python: in other formats structs hold arrays or tensors, and rows of tables are not records. A
+    transform that the user has set stays, with pixels if it fails on files.
     """
     given = records
     features = getattr(records, "features", None)
@@ -935,7 +935,7 @@ def undecoded(records: Any) -> Any:
     if isinstance(form, Mapping) and form.get("type") == "custom" and len(given):
         try:
             records[0]
-        except Exception:  # noqa: BLE001 - of any function
+        except Exception:  # noqa: BLE001 - any function may raise any
             return given
     return records
 
@@ -947,10 +947,10 @@ def version_of(records: Any) -> str:
 
 
 def open_datasets(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the `stoker.Dataset` of each split; none where all are records of a program.
+    """Return the `stoker.Dataset` of each split; empty if all splits are records of a program.
 
     Raises:
-        ConfigError: Some are these, and some are those.
+        ConfigError: Only some of the splits are a `stoker.Dataset`.
     """
     ours = {split: records for split, records in given.items() if hasattr(records, "source_of")}
     if ours and len(ours) < len(given):
@@ -961,7 +961,7 @@ def open_datasets(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def find_fields(records: Any, first: Mapping[str, Any]) -> dict[str, Field]:
-    """Return what the fields of records are: as their library says, otherwise as the first record tells."""
+    """Return the fields of records: as their library states them, otherwise from the first record."""
     features: Any = getattr(records, "features", None)
     schema: Any = getattr(features, "arrow_schema", ())
     specs = features.to_dict() if schema else {}
@@ -984,10 +984,10 @@ def find_fields(records: Any, first: Mapping[str, Any]) -> dict[str, Field]:
 
 
 def _names_of_classes(records: Any) -> list[str]:
-    """Return the names of classes of a dataset of torchvision; none if two are the same.
+    """Return the names of the classes of a dataset of torchvision; empty if two are the same.
 
-    Those of ImageNet have several names each, which two may share, but an id of WordNet each. A ``Subset`` of PyTorch
-    has those of its dataset, a ``ConcatDataset`` those of its datasets if they are the same in all.
+    Classes of ImageNet have several names, which two classes may share, and a WordNet id each. A ``Subset`` of PyTorch
+    has the classes of its dataset, a ``ConcatDataset`` those of its datasets if all have the same.
     """
     kinds = {cls.__name__ for cls in type(records).__mro__}
     if "Subset" in kinds and hasattr(records, "dataset"):
@@ -1004,7 +1004,7 @@ def _names_of_classes(records: Any) -> list[str]:
 
 
 def _named(name: str, field: Field, feature: Any) -> Field:
-    """Return the field by its name, as `stoker.fields.infer` does, if a feature says only how values are stored."""
+    """Return the field that its name tells, as in `stoker.fields.infer`, if the feature says only how it is stored."""
     if name == "label" and isinstance(field, (fields.Int, fields.Text)) and feature.dtype != "bool":
         return fields.Label()
     image = fields.field_of_image(name) if field == fields.Image() else fields.named_image(name)
@@ -1014,7 +1014,7 @@ def _named(name: str, field: Field, feature: Any) -> Field:
 
 
 def stated_images(records: Any, name: str) -> list[tuple[bytes, int | None]] | None:
-    """Return the path and the number of bytes of each image, as `path_and_size` does; None if nothing says them."""
+    """Return the path and the size of each image, as `path_and_size` does; None if they are not stated."""
     features = getattr(records, "features", None)
     kind = features.get(name) if isinstance(features, Mapping) else None
     if getattr(records, "format", {}).get("type", "") is not None:
@@ -1023,7 +1023,7 @@ def stated_images(records: Any, name: str) -> list[tuple[bytes, int | None]] | N
         return [(os.fsencode(path or ""), None) for path in records[name]]
     if type(kind).__name__ != "Image":
         return None
-    compute = importlib.import_module("pyarrow.compute")  # which `datasets` has imported
+    compute = importlib.import_module("pyarrow.compute")  # `datasets` has imported it
     column = records.data.column(name)
     paths, sizes = compute.struct_field(column, "path"), compute.binary_length(compute.struct_field(column, "bytes"))
     if (chosen := records._indices) is not None:
@@ -1032,9 +1032,9 @@ def stated_images(records: Any, name: str) -> list[tuple[bytes, int | None]] | N
 
 
 def stated_labels(records: Any, name: str) -> Sequence[Any] | None:
-    """Return the labels of all records, without reading an image; None if nothing states them.
+    """Return the labels of all records, without reading an image; None if they are not stated.
 
-    Those of torchvision may be others than its records have: a ``target_transform`` changes these.
+    Those of torchvision may differ from the labels of its records, which a ``target_transform`` changes.
     """
     labels: Any = None
     features = getattr(records, "features", None)

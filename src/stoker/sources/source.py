@@ -1,4 +1,4 @@
-"""What a source is once it is listed: the same table of items, whatever its kind; and what each kind fills in."""
+"""`Source`, a listed source, the same for every kind; `SourceBuilder`, which a kind fills; and `Kind` itself."""
 
 from __future__ import annotations
 
@@ -52,21 +52,21 @@ if TYPE_CHECKING:
 
 _HASHED_ROWS = 2**14
 _PROGRESS_ITEMS = 256
-_READ_ANNOTATIONS = 4096  # of more images of a split so many, spread evenly: a build reads all of them, but once
+_SAMPLED_ANNOTATIONS = 4096  # images of a split, spread evenly, whose annotations a fingerprint reads
 
 LABEL_OPTIONS = frozenset({"class_names", "labels", "imagenet_labels"})
-"""Names of the options that mean something wherever images have classes."""
+"""Names of the options that apply to every kind of source whose images have classes."""
 
 COLUMN_OPTIONS = frozenset({"image_column", "label_column", "columns"})
-"""Names of the options that mean something to every table."""
+"""Names of the options that apply to every table."""
 
 TABLE_OPTIONS = COLUMN_OPTIONS | {"label_separator", "split_column", "separator", "image_root"}
-"""Names of those that mean something to a table beside images."""
+"""Names of the options that apply to a table beside images."""
 
 _NAMED_CLASSES, _LOOKED_AT = 5, 100
 _NO_CLASSES = NOT_CLASSES | SPLIT_FOLDERS.keys() | {IMAGES_FOLDER}
 _OF_COPY = re.compile(r"[-_ ]+(copy([-_ ]*\(?[0-9]+\)?)?|\([0-9]+\)|aug(mented)?|backup|bak)$")
-"""How names of copies of folders end that people and programs make."""
+"""Endings that people and programs give to the names of copied folders."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,21 +74,21 @@ class Source:
     """Images to build from, however they are stored. Read-only; safe in any thread.
 
     Attributes:
-        root: What the user named. If it is a file, such as a list, an image that is missing is a reject wherever its
-            folder should be; if it is a folder, one whose folder is gone, too, ends the build
+        root: The path or URL that the user gave. If it is a file, such as a list, a missing image is always a reject.
+            If it is a folder, a missing image ends the build when the folder of the image is gone, too
             (`Location.is_readable_after`).
         classes: Names of all classes; the index is the label. In the order of the label map if one was given,
             otherwise by their bytes.
-        texts: What each class is called in words; empty where unknown.
+        texts: The text of each class, which names it in words; empty where unknown.
         table: All items: by split, then by label, then by the bytes of the path below the class.
-        splits: For each split that is there, the rows of ``table`` that belong to it (int64, ascending).
-        reader: What reads them.
-        ignored: Files that are not items, counted by suffix or by kind.
+        splits: The rows of ``table`` in each split that exists (int64, ascending).
+        reader: Reads the items.
+        ignored: Numbers of files that are not items, by suffix or by kind.
         listing_warnings: Warnings for the user about the listing.
         boxes: The annotations of each split that has some.
         label_warnings: Those of ``listing_warnings`` that are about the labels of the classes.
-        label_base: Number of the first class in records that the images come from.
-        is_ordered: Whether the items have an order of their own, that of their ``numbers``: those of folders have not.
+        label_base: Number of the first class in the records that the images come from.
+        is_ordered: Whether the source itself orders its items, by their ``numbers``; folders do not.
     """
 
     root: str
@@ -109,7 +109,7 @@ class Source:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings for the user: those of the listing, and of the items that were read so far."""
+        """Warnings for the user, from the listing and from the items read so far."""
         first = min(self._turned_back, default=None)
         message = f"images that were annotated as their EXIF orientation shows them: {len(self._turned_back):,}"
         message = f"{message}, such as {os.fsdecode(first or b'')}; their boxes are turned to lie in them as stored"
@@ -117,30 +117,30 @@ class Source:
 
     @property
     def class_labels(self) -> tuple[ClassLabel, ...]:
-        """Its classes as a dataset has them."""
+        """The classes in the form that datasets have."""
         texts = (text.decode("utf-8", "surrogateescape") for text in self.texts)
         return tuple(map(ClassLabel, (name.decode("utf-8", "surrogateescape") for name in self.classes), texts))
 
     def warn(self, stacklevel: int) -> None:
-        """Warn of what a person should know, with the ``stacklevel`` of a `warnings.warn` in place of this call."""
+        """Issue all warnings; ``stacklevel`` counts as in a call of `warnings.warn` in place of this one."""
         for message in self.warnings:
             warnings.warn(message, LabelWarning if message in self.label_warnings else SourceWarning, stacklevel + 1)
 
     @property
     def stored(self) -> StoredReader:
-        """The reader of images that lie somewhere, which can be opened and saved; records of a program cannot."""
+        """The reader of images that have paths or URLs, so that it can be saved; records of a program have none."""
         assert isinstance(self.reader, StoredReader), "the images lie nowhere"
         return self.reader
 
     @property
     def indexed(self) -> IndexedReader:
-        """The reader of images that are read in any order; those of a stream cannot."""
+        """The reader of images that can be read in any order, unlike those of a stream."""
         assert isinstance(self.reader, IndexedReader), "the images come once"
         return self.reader
 
     @property
     def fields(self) -> Mapping[str, Field]:
-        """What every item has beside its image, its class and its boxes, by name."""
+        """The extra fields of the items, beside image, class and boxes, by name."""
         return self.reader.fields
 
     @property
@@ -151,14 +151,14 @@ class Source:
 
     @property
     def requests_at_once(self) -> int:
-        """How many annotations are worth being read at the same time."""
+        """How many annotations to read at the same time."""
         return 1 if self.latency == "disk" else AT_ONCE
 
     def fingerprint(self) -> str:
         """Return 32 hex digits that change with any file name, size, label, object, class, text, split or value.
 
-        Of annotations without classes those of `_READ_ANNOTATIONS` images of each split decide. It does
-        not change with dates or paths, but for URLs of web servers: the same images have the same fingerprint in
+        Where boxes have no classes of their own, it covers the annotations of `_SAMPLED_ANNOTATIONS` images of each
+        split. Dates and paths do not count, except URLs of web servers: the same images have the same fingerprint in
         folders and in tars.
 
         Raises:
@@ -191,11 +191,11 @@ class Source:
         return digest.hexdigest()[:32]
 
     def _read_digest(self) -> bytes:
-        """Return bytes that change with the boxes of some images; nothing where all are known."""
+        """Return bytes that change with the boxes of sampled images; empty if the listing has read all boxes."""
         digest = hashlib.sha256()
         for split, rows in self.splits.items():
             if split in self.boxes and not _labelled(self.boxes[split]):
-                count = min(len(rows), _READ_ANNOTATIONS)
+                count = min(len(rows), _SAMPLED_ANNOTATIONS)
                 some = rows[np.arange(count) * len(rows) // max(1, count)].tolist()
                 items = (self.table[row] for row in some)
                 for known in in_order(partial(self._boxes_as_bytes, split), items, self.requests_at_once):
@@ -204,7 +204,7 @@ class Source:
         return digest.digest() if is_read else b""
 
     def _boxes_as_bytes(self, split: str, item: Item) -> bytes:
-        boxes = self._sound_boxes(split, item)
+        boxes = self._boxes_or_none(split, item)
         if boxes is None:
             return b"damaged"
         numbers = [box.corners for box in boxes]
@@ -212,17 +212,17 @@ class Source:
         columns = np.asarray(numbers, "<f8"), np.asarray(labels, "<i4")
         return struct.pack("<q", len(boxes)) + b"".join(column.tobytes() for column in columns)
 
-    def _sound_boxes(self, split: str, item: Item) -> list[Box] | None:
-        """Return the boxes of an image; None if its annotation is damaged, which the build meets again, and reports."""
+    def _boxes_or_none(self, split: str, item: Item) -> list[Box] | None:
+        """Return the boxes of an image; None if its annotation is damaged, which the build reports when it reads it."""
         try:
             return self.read_boxes(item, split)
         except SourceError:
             return None
 
     def box_counts(self) -> dict[str, list[int]]:
-        """Return how many boxes each class has in each split, where they have classes of their own.
+        """Return how many boxes each class has in each split, where boxes have classes of their own.
 
-        Those in files of their own are read for it, unless these lie in a store.
+        Annotation files are read for this, unless they lie in a store.
         """
         counts = {}
         for split, boxes in self.boxes.items():
@@ -232,20 +232,20 @@ class Source:
             elif boxes.has_labels and self.latency == "disk":
                 counts[split] = [0] * len(self.classes)
                 for row in rows[self.table.objects[rows] <= 0].tolist():
-                    for box in self._sound_boxes(split, self.table[row]) or ():
+                    for box in self._boxes_or_none(split, self.table[row]) or ():
                         counts[split][box.label or 0] += 1
         return counts
 
     def rows_as_listed(self, split: str) -> NDArray[np.int64]:
         """Return the rows of a split in the order in which its tables, lists or archives have them.
 
-        Of folders, which have no order, that is the order of ``table``.
+        Folders have no such order; for them it is the order of ``table``.
         """
         rows = self.splits[split]
         return rows[np.argsort(self.table.numbers[rows], kind="stable")] if self.is_ordered else rows
 
     def without_items(self) -> Source:
-        """Return the source with an empty table: what is needed to load items that somebody else has."""
+        """Return the source with an empty table, which is enough to load items that another process sends."""
         table = self.table.take(np.empty(0, np.int64))
         return dataclasses.replace(self, table=table, splits={}, ignored={}, listing_warnings=())
 
@@ -268,11 +268,11 @@ class Source:
         return dataclasses.replace(image, boxes=boxes, label=label)
 
     def plain_file(self, item: Item, split: str) -> bytes | None:
-        """Return the path of a file on this machine that is all there is of an item; None if there is more, or none."""
+        """Return the path of the local file that an item consists of; None if there is no such file."""
         return None if item.object >= 0 or split in self.boxes else self.reader.plain_file(item)
 
     def flaws_of_boxes(self, item: Item, split: str) -> int:
-        """Return what is wrong with boxes of one image that `read_boxes` cuts off or drops, as `Annotations` says."""
+        """Return the flaws of boxes that `read_boxes` clips or drops in one image, as `Annotations.flaws` does."""
         source = self.boxes.get(split)
         return 0 if source is None else source.flaws(item, self.classes[item.label] if item.label >= 0 else b"")
 
@@ -282,8 +282,8 @@ class Source:
         Args:
             item: The image.
             split: Its split.
-            data: The bytes of its file, by which boxes of an upright image are turned as it is stored. Default: as the
-                annotation has them.
+            data: The bytes of its file, needed to turn boxes of the upright image into the orientation that is stored.
+                Default: boxes stay as the annotation has them.
 
         Raises:
             SourceError: The annotation is damaged.
@@ -300,12 +300,12 @@ class Source:
 
 
 def _labelled(boxes: Annotations) -> TableBoxes | None:
-    """Return boxes with classes of their own, which are known as a whole; None for others."""
+    """Return boxes that the listing has read with classes of their own; None for other annotations."""
     return boxes if isinstance(boxes, TableBoxes) and boxes.has_labels else None
 
 
 def _file_names(table: ItemTable, *, whole: bool) -> Iterator[bytes]:
-    """Yield the names of the files, each after its length, many at a time; ``whole`` ones with their folders."""
+    """Yield the lengths and the names of files, many at a time; with ``whole`` the whole paths in place of names."""
     names = table.paths.data
     for first in range(0, len(table), _HASHED_ROWS):
         starts = table.paths.starts[first : first + _HASHED_ROWS + 1].tolist()
@@ -320,8 +320,8 @@ def _file_names(table: ItemTable, *, whole: bool) -> Iterator[bytes]:
 def with_objects(tree: Source, progress: Progress | None = None) -> Source:
     """Return the source with one row for each annotated object of each image.
 
-    An image without boxes, or with a damaged annotation, stays one row that means the whole image. The objects of an
-    image follow one another in the order of its annotation. Every annotation is read once.
+    An image without boxes, or with a damaged annotation, keeps one row, which stands for the whole image. The objects
+    of an image are consecutive, in the order of its annotation. Every annotation is read once.
 
     Args:
         tree: A source of whole images.
@@ -332,7 +332,7 @@ def with_objects(tree: Source, progress: Progress | None = None) -> Source:
     for split, rows in tree.splits.items():
         first = len(images)
         items = (tree.table[row] for row in _values(rows))
-        boxes = in_order(partial(tree._sound_boxes, split), items, tree.requests_at_once)
+        boxes = in_order(partial(tree._boxes_or_none, split), items, tree.requests_at_once)
         for done, (row, of_image) in enumerate(zip(_values(rows), boxes, strict=True)):
             for number in range(len(of_image or ())) or (-1,):
                 images.append(row)
@@ -350,7 +350,7 @@ def _values(column: NDArray[np.int64]) -> Iterator[int]:
 
 
 class SourceBuilder:
-    """A source while it is listed: first it is filled, then finished.
+    """Collects what a kind of source lists: the kind fills it and then calls `finish`.
 
     The paths of files are relative to ``folder``; lists of texts are looked for in ``text_folders``. Images of folders
     have no order of their own; others are ordered as they were added.
@@ -369,22 +369,22 @@ class SourceBuilder:
         self.skipped = Skipped()  # what is not an image
         self.warnings = self.skipped.warnings  # for the user, in the order in which they are shown
         self.archives: list[bytes] = []  # the tars the images lie in
-        self.classes: set[bytes] = set()  # those besides those of the images
+        self.classes: set[bytes] = set()  # classes besides those of the images
         self.label_warnings: list[str] = []  # about the labels of the classes
-        # folders that class folders lie in, where other classes may lie that are no part of the source
+        # folders that hold class folders, and perhaps folders of classes that the source lacks
         self.class_parents: list[Location] = []
-        # whether what the collector has as names of classes are their ids: numbers from 0, or -1 for no class
+        # whether the class names in the collector are ids: numbers from 0, or -1 for no class
         self.numbered = False
-        # whether these are names all the same where all of them are classes of the label map
+        # whether such ids are read as names if all of them are names in the label map
         self.names_may_be_numbers = True
-        self.takes_root = False  # whether the user may say that paths are relative to another folder than ``base``
+        self.takes_root = False  # whether the option ``image_root`` may replace ``base``
         self._text_folders, self._is_ordered = text_folders, is_ordered
         self._names: list[bytes] = []
         self._table: ItemTable | None = None
         self._splits: dict[str, NDArray[np.int64]] = {}
 
     def sizes_in(self, folders: Sequence[bytes]) -> dict[bytes, int]:
-        """Return how many bytes each item in some folders has, by its path below the base; count what is none."""
+        """Return the size of each item in some folders, by path below the base; count files that are skipped."""
         sizes: dict[bytes, int] = {}
         for folder, listing in zip(folders, self.walk.list_folders(folders), strict=True):
             self.skipped.add(listing.skipped)
@@ -392,7 +392,7 @@ class SourceBuilder:
         return sizes
 
     def settle(self) -> int:
-        """Number classes and images, as `finish` does if nobody has; return how many classes there are."""
+        """Number classes and images, and return how many classes there are; `finish` does so if it was not called."""
         ids = self._ids() if self.numbered else None
         self._names = self._class_names() if ids is None else self._names_of(ids)
         self._table, self._splits = self.collector.finish(
@@ -411,9 +411,9 @@ class SourceBuilder:
         cells: Cells | None = None,
         box_classes: tuple[bytes, ...] = (),
     ) -> Source:
-        """Return the source, with the annotations of each split that has some, and the classes of boxes alone.
+        """Return the source, with annotations by split (``boxes``) and, if only boxes have classes, ``box_classes``.
 
-        Without a ``reader`` images are files; ``cells`` tell how the values are read that a table says of them.
+        Without a ``reader`` images are files; ``cells`` says how their values in a table are read.
         """
         if self._table is None:
             self.settle()
@@ -448,7 +448,7 @@ class SourceBuilder:
         )
 
     def finish_in(self, reader: StoredReader | None = None, cells: Cells | None = None) -> Source:
-        """Settle the source and return it, with the annotations beside it; see `settle` and `finish`."""
+        """Return the source with the annotations that are found beside it; see `settle` and `finish`."""
         self.settle()
         splits = {group.split: b"" for group in self.collector.groups if group.split is not None}
         return self.finish(self.find_boxes(self._text_folders, self.folder.resolve(), splits), reader, cells)
@@ -472,7 +472,7 @@ class SourceBuilder:
         return replace(table, columns={**table.columns, "boxes": column.finish(), "damaged": damaged.finish()})
 
     def _ids(self) -> dict[bytes, int] | None:
-        """Return the id that each number stands for; None where all are the names of classes in the label map."""
+        """Return the id of each class name, which is a number; None if all are names of classes in the label map."""
         names = self.collector.class_names()
         if self.labels is not None and self.names_may_be_numbers and names <= {*self.labels.names}:
             return None
@@ -536,7 +536,7 @@ class SourceBuilder:
             self.warnings.append(f"{few}, as the preset asks; give {option('labels')} FILE for others")
 
     def _warn_of_part(self, classes: set[bytes]) -> None:
-        """Warn of classes that may be a part of ImageNet, or hold it, whose labels would be others."""
+        """Warn of classes that may be a part of ImageNet, or contain it, and whose labels differ from its own."""
         whole = imagenet_classes().texts
         if not classes or classes == whole.keys() or self._are_listed(classes):
             return
@@ -559,7 +559,7 @@ class SourceBuilder:
         self.label_warnings.append(message)
 
     def _warn_of_missing(self, classes: set[bytes]) -> None:
-        """Warn of classes that lie beside those of the source, without which the others get other labels."""
+        """Warn of folders of other classes beside those of the source: with them the labels would differ."""
         missing = list(islice(_classes_beside(self.class_parents, classes), _NAMED_CLASSES))
         if missing:
             message = f"{self.root} lacks classes whose folders lie beside those of its images: {shown_names(missing)}"
@@ -614,9 +614,9 @@ class SourceBuilder:
 
 
 def _classes_beside(parents: Iterable[Location], known: set[bytes]) -> Iterator[bytes]:
-    """Yield the names of folders in some others that hold images, as it seems, and are no known classes, sorted.
+    """Yield, sorted, the names of folders in ``parents`` that seem to hold images and are not ``known`` classes.
 
-    Only a few files of the first hundred are read, so the warning costs little however many there are.
+    Only some entries of the first hundred folders are looked at, so that the warning is cheap.
     """
     others: dict[bytes, bytes] = {}
     for parent in parents:
@@ -642,9 +642,9 @@ class Kind:
     """A kind of source."""
 
     name: str  # what help and messages call it
-    claim: Callable[[Look], Any]  # returns what ``list`` needs; None or nothing for a path of another kind
-    list: Callable[[Look, Any], Source]  # lists a path; both raise what `stoker.sources.list_source` does
-    # names of the `stoker.sources.SourceOptions` that mean something to it; others are refused
+    claim: Callable[[Look], Any]  # returns what ``list`` needs; None or something empty for a path of another kind
+    list: Callable[[Look, Any], Source]  # lists a path; both raise the errors of `stoker.sources.list_source`
+    # names of the `stoker.sources.SourceOptions` that apply to it; others are refused
     options: frozenset[str] = LABEL_OPTIONS | {"boxes", "validation_labels"}
-    reader: type[StoredReader] = FileReader  # which readers of saved listings make again
-    annotations: tuple[type[Annotations], ...] = ()  # those that no other kind has, which they make again, too
+    reader: type[StoredReader] = FileReader  # the reader that saved listings name
+    annotations: tuple[type[Annotations], ...] = ()  # annotations that only this kind has, for saved listings, too

@@ -1,7 +1,7 @@
-"""Lists of splits beside images: texts called after splits, each line of which begins with the name of an image.
+"""Lists of splits beside images: texts named after splits, each line of which begins with the name of an image.
 
-docs/reference/images.md says where they lie. A name is the path of an image below the folder, as of another computer
-too (``/data/camvid/images/1.png``), or the end of that, with its suffix or without (``Abyssinian_100 1 1 1``).
+docs/reference/images.md says where they lie. A name is the path of an image below the folder, or one of another
+computer (``/data/camvid/images/1.png``), or the end of such a path, with or without suffix (``Abyssinian_100 1 1 1``).
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _WORDS = {
     "validation": VALIDATION_NAMES,
     "test": ("test", "testing"),
 }
-"""What the list of each split is called: the first of these that is there."""
+"""Names of the list of each split: the first of them that exists counts."""
 BOTH = "trainval.txt"
-"""The list of train and validation together."""
+"""Name of the list of train and validation together."""
 _SUFFIXES, _OTHER_SUFFIXES = (".txt", ".lst"), (".json", ".mat", ".npy", ".npz", ".pkl")
 _BETWEEN = re.compile(r"[-_. ]+|(?<=[a-z])(?=[0-9])")
 _OF_ALL = {"split", "splits"}
@@ -44,9 +44,9 @@ _IMAGES = re.compile(IMAGE_WORDS, re.IGNORECASE)
 
 
 def find_lists(names: Iterable[str]) -> tuple[dict[str, str], list[str], list[str]]:
-    """Return the list of each split among some files, other lists of splits, and what is called after several splits.
+    """Return the list of each split among some files, other lists of splits, and files named after several splits.
 
-    Files that are no texts are among the last.
+    Files that are not texts are among the last.
     """
     words = {name: own for name in sorted(names) if (own := _split_words(name))}
     texts = {name: own for name, own in words.items() if name.lower().endswith(_SUFFIXES)}
@@ -61,7 +61,7 @@ def find_lists(names: Iterable[str]) -> tuple[dict[str, str], list[str], list[st
 
 
 def _split_words(name: str) -> list[str]:
-    """Return the words of splits in the name of a list, and numbers beside them; nothing of another file."""
+    """Return the words of splits in the name of a list, and numbers beside them; empty for any other file."""
     stem, end = os.path.splitext(name.lower())  # noqa: PTH122 - as of paths in stores
     words = [word.removesuffix("list") or word for word in _BETWEEN.split(stem)]
     if end in _OTHER_SUFFIXES and not _OF_ALL.isdisjoint(words):
@@ -74,8 +74,8 @@ def _split_words(name: str) -> list[str]:
     return splits + others if splits and all(map(str.isdecimal, others)) else []
 
 
-def divided(line: bytes) -> tuple[bytes, bytes]:
-    """Return the name at the beginning of a line, which may be in quotes as CVAT has it, and the rest."""
+def name_and_rest(line: bytes) -> tuple[bytes, bytes]:
+    """Return the name at the beginning of a line, which may be in quotes as in CVAT's lists, and the rest."""
     text = line.strip()
     if text.startswith(b'"') and text.count(b'"') > 1:
         _, name, rest = text.split(b'"', 2)
@@ -86,24 +86,24 @@ def divided(line: bytes) -> tuple[bytes, bytes]:
 
 @dataclass(slots=True)
 class _List:
-    split: str | None  # its split; None of one that is not used
+    split: str | None  # its split; None if it is not used
     path: Location  # where it lies
     # the line of each name, with its suffix and without, and of each line as a whole
     lines: dict[bytes, int] = field(default_factory=dict)
-    # the line of each end of a path, where it is the end of one alone
+    # the line of each end of a path; None if several lines have that end
     ends: dict[bytes, int | None] = field(default_factory=dict)
     images: dict[int, bytes] = field(default_factory=dict)  # the image of each line
-    twice: tuple[int, bytes] | None = None  # A line that names another image, too, and that
-    rest: tuple[int, bytes] | None = None  # A line that has more than a name, and that; nothing if none has
+    twice: tuple[int, bytes] | None = None  # a line that names two images, and the second image
+    rest: tuple[int, bytes] | None = None  # a line with more than a name, and the rest of it
 
     def read(self, folders: Collection[bytes]) -> bool:
-        """Read all lines, and return whether they are some of a list.
+        """Read all lines, and return whether they are lines of a list.
 
-        Ends of names that begin with one of ``folders``, first on paths of images, are no paths.
+        A name that begins with one of ``folders``, in which paths of images begin, is only matched as a whole.
         """
         try:
             for number, line in nonblank_lines(self.path):
-                name, rest = divided(line)
+                name, rest = name_and_rest(line)
                 if not name.startswith(b"#"):
                     self.rest = self.rest or ((number, rest) if rest else None)
                     self._add(number, line.strip(), name, folders)
@@ -139,16 +139,16 @@ def _forms(name: bytes) -> tuple[bytes, bytes]:
 
 
 def divide_by_lists(builder: SourceBuilder, look: Look, tables: Sequence[Location] = ()) -> list[Location]:
-    """Give images the splits of the lists beside them, unless folders tell these; return the lists that are read.
+    """Give images the splits in lists beside them, unless folders say the splits; return the lists that are read.
 
-    What follows the names in ``tables`` is read.
+    Lists among ``tables`` are read in full, so no warning says that the rest of their lines is not read.
     """
     collector = builder.collector
     if {group.split for group in collector.groups} != {"train"}:
         return []
     for folder, is_beside in _folders_of_lists(look):
         is_top = folder.to_uri() == builder.base and any(map(builder.skipped.ignored.get, _SUFFIXES))
-        children = folder.some_children() if is_top else ()  # of many, of which those that are looked into are a few
+        children = folder.some_children() if is_top else ()  # `look_into` has only some of many names
         names = {*look.look_into(folder).files, *(os.fsdecode(child.name) for child in children if child.is_file)}
         of_splits, others, unclear = find_lists(names)
         lists = [_List(split, folder / name) for split, name in of_splits.items()]
@@ -192,7 +192,7 @@ def _folders_of_lists(look: Look) -> Iterator[tuple[Location, bool]]:
 
 
 def _divide(builder: SourceBuilder, lists: Sequence[_List], paths: Sequence[bytes]) -> None:
-    """Move the images into the splits; tell what was read, and what was not."""
+    """Move the images into the splits; warn of what was read, and what was not."""
     split_of: dict[bytes, tuple[str | None, int, Location]] = {}
     skipped, collector = builder.skipped, builder.collector
     skipped.warnings.append(f"the splits are those of {' and '.join(str(each.path) for each in lists)}")

@@ -1,13 +1,13 @@
-"""Tables of images: CSV, TSV, texts, JSON lines and Parquet, row by row; and what their columns are.
+"""Rows of tables of images (CSV, TSV, texts, JSON lines and Parquet), and what their columns are.
 
-Columns without names are called ``column_1`` and so on. Those of a text are divided by blanks where no other separator
-is in all its lines; where lines have different numbers of words, they are the first word and the rest. Before the rows
-may stand comments (``#``) and, as CelebA has it, how many there are and then the names of the columns.
+Columns without names are called ``column_1`` and so on. Blanks separate the columns of a text if no other separator is
+in all its lines; if lines have different numbers of words, the columns are the first word and the rest. Before the rows
+there may be comments (``#``) and, as in CelebA, the number of rows and then the names of the columns.
 
-docs/reference/images.md says which column has the classes, and which field each other one is: all rows decide; cells
-that are empty, or null, do not count. The classes are the column `LABEL`, or else the only one that `find_label` takes
-for them. Where the images are URLs, rows may lack values, as those of LAION do: such a text is empty, such a number is
-not a number. A column of whole numbers that lacks some is `Float` if float32 has all of them, otherwise `Text`.
+docs/reference/images.md says which column has the classes, and which fields the others become: all rows decide; cells
+that are empty or null do not count. The classes are the column `LABEL`, or else the only one that `find_label` chooses.
+Rows may lack values, as LAION's do: a missing text is empty, a missing number is NaN. A column of whole numbers with
+missing ones is `Float` if float32 can represent all of them, otherwise `Text`.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ if TYPE_CHECKING:
 
 
 TABLES = (".csv", ".tsv", ".jsonl", PARQUET_SUFFIX)
-"""How the names of tables end."""
+"""Suffixes of tables."""
 
 TEXTS = (".txt", ".lst")
-"""How the names of texts end; the second one is that of MXNet's lists: a number, a label and a path."""
+"""Suffixes of texts; the second one is that of MXNet's lists, with a number, a label and a path on each line."""
 
 IMAGE_WORDS = "path|file|file_?name|file_path|image|image_(?:id|name|path)|img|url|key"
-"""What columns with names of images are called."""
+"""Names of columns with names of images."""
 
 _IMAGE_WORD = re.compile(IMAGE_WORDS, re.IGNORECASE)
 _SEPARATOR_LINE = re.compile('\ufeff?"?sep=(.)"?', re.IGNORECASE)
@@ -57,7 +57,7 @@ _SEPARATOR_LINE = re.compile('\ufeff?"?sep=(.)"?', re.IGNORECASE)
 _MAX_LINE_BYTES, _HEAD_BYTES = 2**24, 2**16
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _TOKEN, _NUMBERED = ["image", "caption"], re.compile(r"(.+\.[A-Za-z]{3,4})#[0-9]+")
-"""The columns of Flickr's captions, which have no names, and what the first one has: ``1.jpg#0``."""
+"""Names for the columns of Flickr's captions, which has none, and the form of cells in the first: ``1.jpg#0``."""
 _WORD_AND_REST = 2
 LOOKED_AT = 1000
 """How many of the first rows decide what the columns are."""
@@ -72,10 +72,10 @@ BOXES_AS_JSON = {
 """Warnings of columns with boxes, as the library ``datasets`` and `stoker.export` write them."""
 
 SIDES_OF_BOXES = ("bbox", "xmin")
-"""Keys by which such boxes are recognised."""
+"""Keys of objects in JSON that show that they are boxes."""
 
 IMAGE_NAME = "_file_name"
-"""How names of columns with paths of images end."""
+"""Ending of the names of columns with paths of images."""
 
 _WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]{0,18})")
 _DECIMAL = re.compile(r"[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
@@ -83,35 +83,35 @@ _DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
 _LIST = re.compile(r"\s*[\[({].*[\])}]\s*", re.DOTALL)
 _CLASS_ID = re.compile(r"(-1|[0-9]{1,99})(\.0+)?")
 _NO_NAME = re.compile(r"[-+0-9., ]+|.*[|;].*", re.DOTALL)
-"""Numbers, and lists of classes."""
+"""Cells that cannot be the name of a class: numbers, and lists of classes."""
 
 LABEL_NAME = re.compile(
     r"(?!(num|n|no|has|is)[_ -])(.+[_ -])?(labels?|cls|class(es)?|category|categories|targets?)"
     r"([_ -]?(id|idx|index|name|label)s?)?",
     re.IGNORECASE,
 )
-"""What names of columns may say that these have the classes: ``Class``, ``category_id``, ``fine_label``."""
+"""Names of columns that may have the classes: ``Class``, ``category_id``, ``fine_label``."""
 
 CAPTION = re.compile("captions?|comments?|descriptions?|raw|sentences?|text", re.IGNORECASE)
-"""What columns of captions are called."""
+"""Names of columns of captions."""
 
 _MOST_ALONE = 20
-"""Up to how many labels may all differ."""
+"""Up to this many labels may all differ from each other."""
 
 _FLAG = re.compile(r"(is|has|in)[_ ].*|occluded|truncated|difficult|crowd", re.IGNORECASE)
-"""Names of columns of 0 and 1 that are no classes."""
+"""Names of columns of 0 and 1 that are not classes."""
 
 _MISSING = frozenset({"nan", "none", "null", "n/a", "na", "<na>", "#n/a", "nil"})
-"""What programs write for a missing value."""
+"""Texts that programs write for a missing value."""
 
 _FEWEST_MARKED, _SHOWN_NAMES, _SHOWN_GAPS = 2, 10, 4
 _INT64 = range(-(2**63), 2**63)
 _EXACT = 2**24
-"""Up to this, float32 has all whole numbers."""
+"""Up to this number float32 can represent all whole numbers."""
 
 
 def is_json(path: Location) -> bool:
-    """Return whether a table has values as JSON has them, not text in cells."""
+    """Return whether the cells of a table are JSON values, not text."""
     return path.suffix in (".jsonl", PARQUET_SUFFIX)
 
 
@@ -125,7 +125,7 @@ def table_rows(
 ) -> Generator[tuple[int, dict[str, Any]]]:
     """Yield the line at which each row of a table begins (in Parquet its number) and its values by column.
 
-    Columns of text stand between separators, by default what the first line has most of.
+    Separators of columns are, by default, the character that the first line has most of.
     """
     if path.suffix == ".jsonl":
         yield from _json_rows(path)
@@ -165,7 +165,7 @@ def _has_bytes(value: Any) -> bool:
 
 
 def _encoding_of(head: bytes) -> str:
-    """Return the encoding of a text that begins so: of UTF-16 without a byte order mark, one of two bytes is 0."""
+    """Return the encoding of a text by its first bytes: in UTF-16 without a byte order mark, one of the two is 0."""
     if head[:2] in _UTF_16:
         return "utf-16"
     return "utf-16-le" if head[1:2] == b"\0" else "utf-16-be" if head[:1] == b"\0" else "utf-8"
@@ -192,11 +192,11 @@ def _text_lines(path: Location, errors: str) -> Iterator[str]:
 @dataclasses.dataclass(slots=True)
 class _Position:
     line: int  # number of the last line
-    row_size: int = 0  # of the lines that the row has so far; whoever reads rows sets it to 0
+    row_size: int = 0  # of the lines of the row so far; the reader of rows sets it to 0
 
 
 def _counted(lines: Iterable[str], path: Location, position: _Position) -> Iterator[str]:
-    """Yield lines, of which no row has too many."""
+    """Yield lines; refuse a row that is too long."""
     for line in lines:
         position.line += 1
         position.row_size += len(line)
@@ -207,10 +207,10 @@ def _counted(lines: Iterable[str], path: Location, position: _Position) -> Itera
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Dialect:
-    separator: str | None  # what stands between these; None: blanks
+    separator: str | None  # between columns; None: blanks
     is_spaced: bool = False  # whether a space follows each separator
-    first: int = 0  # how many lines stand before the rows
-    names: tuple[str, ...] | None = None  # of the columns; None: the first row has them, if they are names
+    first: int = 0  # how many lines come before the rows
+    names: tuple[str, ...] | None = None  # of the columns; None: in the first row, if that has names
 
     def read(self, lines: Iterator[str]) -> Iterator[list[str]]:
         if self.separator is not None:
@@ -220,7 +220,7 @@ class _Dialect:
 
 
 def _dialect_of(path: Location, separator: str | None) -> _Dialect:
-    """Return how a file is divided: where nothing is given, by what its header has most of, or a text all its lines."""
+    """Return the dialect of a file: with ``separator``, or the one that its header has most of (a text: all lines)."""
     head = path.read_head(_HEAD_BYTES)
     text = head.decode(_encoding_of(head), "replace")
     header = re.split("[\r\n]", text, maxsplit=1)[0]
@@ -264,7 +264,7 @@ def _nameless(count: int) -> list[str]:
 
 
 def _has_names(cells: Sequence[str]) -> bool:
-    """Return whether the first line of a table names its columns: no image, unless beside a column of images."""
+    """Return whether the first line of a table names its columns: it has no image, or the word for such a column."""
     is_row = any(is_image_name(os.fsencode(cell)) for cell in cells if cell.isprintable())
     return not is_row or any(map(_IMAGE_WORD.fullmatch, cells))
 
@@ -314,7 +314,7 @@ def damaged(path: Location, number: int, problem: str) -> SourceError:
 def with_captions(
     rows: Iterable[tuple[int, dict[str, Any]]], image: str, caption: str
 ) -> Iterable[tuple[int, dict[str, Any]]]:
-    """Return one row for each image, with all its captions, at the line of its first row."""
+    """Return one row for each image, with all its captions and the line of its first row."""
     by_image: dict[str, tuple[int, dict[str, Any]]] = {}
     for line, row in rows:
         by_image.setdefault(row[image], (line, {image: row[image], caption: []}))[1][caption].append(row[caption])
@@ -322,7 +322,7 @@ def with_captions(
 
 
 def first_rows(path: Location, options: SourceOptions) -> list[dict[str, Any]]:
-    """Return the first rows of a table, up to one that is damaged; none of Parquet where pyarrow is missing."""
+    """Return the first rows of a table, up to a damaged one; none of Parquet if pyarrow is not installed."""
     rows = []
     with contextlib.suppress(SourceError, ConfigError):
         for _, row in islice(table_rows(path, options.separator, "replace"), LOOKED_AT):
@@ -333,9 +333,9 @@ def first_rows(path: Location, options: SourceOptions) -> list[dict[str, Any]]:
 def find_label(
     where: object, values: Mapping[str, Sequence[Any]], warnings: list[str], advice: Callable[[str], str]
 ) -> str | None:
-    """Return the only column with the name and the values of classes, where none is called `LABEL`; None without one.
+    """Return the only column with the name and the values of classes, if none is called `LABEL`; None without one.
 
-    A warning says which column is taken, or that none is; ``advice`` returns how to say that a column is it.
+    A warning says which column is chosen, or that none is; ``advice`` returns the option that names a column.
     """
     names = [name for name, known in values.items() if known and LABEL_NAME.fullmatch(name)]
     usable = [name for name in names if _are_classes(values[name])]
@@ -349,7 +349,7 @@ def find_label(
 
 
 def may_be_classes(where: object, values: Mapping[str, Sequence[Any]], advice: Callable[[str], str]) -> list[str]:
-    """Return a warning of the only column of few texts, each of which repeats, where no name says that of classes."""
+    """Return a warning if only one column has few texts that repeat, and no column has a name of classes."""
     texts = {name: known for name, known in values.items() if known and all(isinstance(each, str) for each in known)}
     names = [name for name, known in texts.items() if 1 < len({*known}) <= len(known) // 2 and _are_classes(known)]
     names = [name for name in names if not (CAPTION.fullmatch(name) or SPLIT_WORDS.keys() >= {*texts[name]})]
@@ -371,19 +371,19 @@ def _are_classes(values: Sequence[Any]) -> bool:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Classes:
-    """Which columns of a table say the classes of images, and how."""
+    """The columns of a table that have the classes of images, and their form."""
 
-    columns: tuple[str, ...] = ()  # its columns; none where nothing does
-    # ``one``: the cells of the column are names or ids; ``one-hot``: the column of the class has a 1; ``several``:
-    # cells have several names, or several columns a 1, which is a field; ``number``: so is a number; ``captions``: so
-    # are all texts of an image, and the first one
+    columns: tuple[str, ...] = ()  # the columns; empty without classes
+    # ``one``: cells are names or ids; ``one-hot``: the column of the class has a 1. These are fields: ``several``:
+    # cells have several names, or several columns have a 1; ``number``: a number; ``captions``: all texts of an image,
+    # and the first one
     form: Literal["one", "one-hot", "several", "number", "captions"] = "one"
-    between: str = ""  # what stands between several names in a cell
-    is_told: bool = False  # whether the user says that nothing does
+    between: str = ""  # separator of several names in a cell
+    is_told: bool = False  # whether the user says that there is no separator
 
     @property
     def field(self) -> str | None:
-        """Name of the field that they are; None where each image has one class, or none."""
+        """Name of the field of the classes; None if each image has one class, or none."""
         if self.form in ("one", "one-hot"):
             return None
         if self.form == "captions":
@@ -391,7 +391,7 @@ class Classes:
         return self.columns[0] if len(self.columns) == 1 else "labels"
 
     def take(self, row: dict[str, Any]) -> Any:
-        """Take the columns out of a row, or put the field in their place; return the class, or None."""
+        """Remove the columns from a row, or replace them by the field; return the class, or None."""
         if self.form == "captions":
             row["caption"], row[self.form] = row[self.columns[0]][0], row.pop(self.columns[0])
             return None
@@ -431,13 +431,13 @@ def _without_zeros(label: str) -> str:
 
 
 def find_classes_of(paths: Sequence[Location], image: str, options: SourceOptions, warnings: list[str]) -> Classes:
-    """Return which columns of similar tables say the classes, by their first rows, apart from the column ``image``."""
+    """Return the columns of classes in similar tables, by their first rows; never the column ``image``."""
     rows = [{name: row[name] for name in row if name != image} for path in paths for row in first_rows(path, options)]
     return find_classes(paths[0], rows, options, warnings) or Classes()
 
 
 def _uncertain(values: Mapping[str, Sequence[Any]]) -> tuple[str, ...]:
-    """Return the columns of 0 and 1 where some also have -1, as those of CheXpert; nothing of other tables."""
+    """Return the columns of 0 and 1 if some of them have -1, too, as in CheXpert; nothing for other tables."""
     texts = {name: {str(value).removesuffix(".0") for value in known} for name, known in values.items() if known}
     marks = {name: known for name, known in texts.items() if known <= {"-1", "0", "1"} and not _FLAG.fullmatch(name)}
     return tuple(marks) if any({"-1", "0"} <= known for known in marks.values()) else ()
@@ -451,11 +451,11 @@ def find_classes(
     *,
     alone: bool = False,
 ) -> Classes | None:
-    """Return which columns of a table say the classes, by its first rows; None if that is not obvious.
+    """Return the columns of classes in a table, by its first rows; None if they are not obvious.
 
-    It is what the user says, the column `LABEL`, or the one that `find_label` finds. With ``alone``, for a table that
-    has no other use than to say the classes, it is also the only column there is, or several of 0 and 1; and a note
-    on the table names its column.
+    They are the columns that the user names, the column `LABEL`, or the one that `find_label` finds. With ``alone`` the
+    table has no other use than the classes: they may also be its only column, or several of 0 and 1, and another note
+    names the column.
     """
     names = list(dict.fromkeys(name for row in rows for name in row))
     values = {name: [row[name] for row in rows if row.get(name) not in (None, "")] for name in names}
@@ -468,7 +468,7 @@ def find_classes(
     elif (name := find_label(where, values, warnings, partial(option_with, "label_column"))) is not None:
         columns = (name,)
         if alone:
-            warnings.pop()  # the note on the table and its images says the same
+            warnings.pop()  # another note on the table and its images says the same
     elif alone and len(names) <= 1:
         columns = tuple(names)
     elif alone:
@@ -544,13 +544,13 @@ def _with_form(
 
 
 def _may_divide(texts: Sequence[str], between: str) -> bool:
-    """Return whether dividing cells yields fewer distinct parts than cells, as where few tags are combined."""
+    """Return whether splitting cells gives fewer distinct parts than cells, as in combinations of few tags."""
     cells = {*map(str.strip, texts)}
     return len({part.strip() for cell in cells for part in cell.split(between)} - {""}) < len(cells)
 
 
 def _between(texts: Sequence[str]) -> str:
-    """Return what stands between several names in cells: nothing unless it is obvious."""
+    """Return the separator of several names in cells; empty unless it is obvious."""
     for between in ("|", ";", ",", " "):
         several = [text.split(between) for text in texts if between in text.strip()]
         parts = {part.strip() for text in several for part in text} - {""}
@@ -570,13 +570,13 @@ def check_columns(where: Location, wanted: Iterable[str], names: Sequence[str]) 
 
 @dataclasses.dataclass(slots=True)
 class _Column:
-    """What the values of a column are, as far as rows were read."""
+    """The kinds of values in a column, in the rows read so far."""
 
     # any of ``bool``, ``whole``, ``decimal``, ``text``, ``json``
     kinds: set[str] = dataclasses.field(default_factory=set)
-    count: int = 0  # how many there were
-    is_long: bool = False  # whether one is a whole number that float32 may not have
-    has_boxes: bool = False  # whether one has boxes of objects
+    count: int = 0  # how many values there were
+    is_long: bool = False  # whether any is a whole number that float32 may round
+    has_boxes: bool = False  # whether any has boxes of objects
 
     def add(self, value: Any, *, is_json: bool) -> None:
         """Note a value: of JSON, or the text of a cell."""
@@ -588,7 +588,7 @@ class _Column:
             self.is_long |= kind in ("whole", "decimal") and float(value).is_integer() and abs(float(value)) > _EXACT
 
     def field(self, name: str, *, is_json: bool, has_files: bool, fills: bool) -> Field | None:
-        """Return what a column is; None if it has no value. With ``fills`` it is no error that rows lack one."""
+        """Return the field of a column; None if it has no value. With ``fills`` some rows have no value."""
         if not self.kinds or not name:
             return None
         are_paths = self.kinds <= ({"text"} if is_json else {"text", "whole", "decimal", "bool"})
@@ -602,7 +602,7 @@ class _Column:
 
 
 def has_boxes(value: Any) -> bool:
-    """Return whether a value of JSON has boxes of objects."""
+    """Return whether a JSON value has boxes of objects."""
     objects = value if isinstance(value, list) else [value]
     return any(side in each for each in objects if isinstance(each, dict) for side in SIDES_OF_BOXES)
 
@@ -628,11 +628,10 @@ def _kind_of_cell(text: str) -> str | None:
 
 
 class TableRows:
-    """The rows of tables of one kind: their labels, and the values of fields.
+    """Collects the rows of similar tables: their labels, and the values of fields.
 
-    Labels are ids of classes if all are numbers, and otherwise names. Fields are all other columns but those in
-    ``without``; if ``only`` is given, none but those in it. ``has_files`` says whether columns can have the paths of
-    images.
+    Labels are ids of classes if all are numbers, otherwise names. Fields are all other columns except those in
+    ``without``; if ``only`` is given, only those in it. ``has_files`` says whether columns can have paths of images.
     """
 
     def __init__(
@@ -645,7 +644,7 @@ class TableRows:
         has_files: bool,
     ) -> None:
         self.have_labels = False  # whether any row so far has a column of labels
-        self.columns: dict[str, _Column] = {}  # those so far, by name
+        self.columns: dict[str, _Column] = {}  # the columns so far, by name
         self._path, self._classes, self._without = path, classes, without
         self._is_json, self._has_files = is_json(path), has_files
         self._only = None if only is None else {*only, classes.field}
@@ -657,11 +656,11 @@ class TableRows:
 
     @property
     def are_ids(self) -> bool:
-        """Whether there are labels, and all so far are numbers."""
+        """Whether there are labels, and all labels so far are numbers."""
         return self.have_labels and self._are_numbers
 
     def take_label(self, path: Location, line: int, row: dict[str, Any]) -> int:
-        """Take the label out of a row, and return its number among all; -1 for none."""
+        """Remove the label from a row, and return its number among all labels; -1 for no label."""
         self.have_labels |= self._classes.field is None and not row.keys().isdisjoint(self._classes.columns)
         try:
             value = self._classes.take(row)
@@ -670,7 +669,7 @@ class TableRows:
         if value is None or value == "":
             return -1
         if isinstance(value, bool):
-            value = str(value)  # as a CSV has it
+            value = str(value)  # as in CSV
         if isinstance(value, float) and value.is_integer():
             value = int(value)  # as pandas writes whole numbers beside missing ones
         is_number = type(value) is int if self._is_json else _CLASS_ID.fullmatch(value) is not None
@@ -704,7 +703,7 @@ class TableRows:
         return names
 
     def _check_form(self) -> None:
-        """Refuse labels that are no names or ids of one class each, though those of the first rows are."""
+        """Refuse labels that are not the name or id of one class, if those of the first rows are."""
         message = f"{self._path}: after the first {LOOKED_AT:,} rows, {''.join(self._classes.columns)!r} has"
         if between := _between([*self._labels]):
             first = next(label for label in self._labels if between in label.strip())
@@ -719,7 +718,7 @@ class TableRows:
             raise SourceError(f"{message} a field", path=str(self._path))
 
     def add(self, row: dict[str, Any]) -> None:
-        """Append a row: its values by column."""
+        """Append a row, given its values by column."""
         self._rows += 1
         for name, value in row.items():
             if name in self._without or (self._only is not None and name not in self._only):
@@ -733,7 +732,7 @@ class TableRows:
         self._cells.append(json_bytes([row.get(name) for name in self.columns]))
 
     def add_missing(self) -> None:
-        """Append an image without a row: it has no values, and none of several classes."""
+        """Append an image without a row: it has no values and no classes."""
         self._rows += 1
         self._cells.append(json_bytes([[] if self._are_several(name) else None for name in self.columns]))
 
@@ -757,7 +756,7 @@ class TableRows:
         return column.field(name, is_json=self._is_json, has_files=self._has_files, fills=fills)
 
     def finish(self, builder: SourceBuilder) -> Cells | None:
-        """Make the values a column of a source and return what reads it; None if no column has values."""
+        """Make the values a column of the source and return its `Cells`; None if no column has values."""
         warnings = builder.warnings
         columns: list[tuple[str, Field] | None] = []
         lacking: dict[str, list[tuple[str, str]]] = {}

@@ -1,7 +1,7 @@
-"""The members of a tar, read header by header; nothing is ever unpacked, and nothing in it is trusted.
+"""The members of a tar, read header by header; nothing is unpacked, and nothing in a tar is trusted.
 
-`tarfile` understands the headers (ustar, GNU long names, PAX). It reads from a part of a file (`FileWindow`) or a
-stream, which bounds how much a header can make it read. `MemberReader` reads images that are members.
+`tarfile` parses the headers (ustar, GNU long names, PAX). It reads from a `FileWindow`, which limits how much a header
+can make it read. `MemberReader` reads images that are members.
 """
 
 from __future__ import annotations
@@ -39,27 +39,27 @@ TAR_DAMAGE = (
     zlib.error,
     gzip.BadGzipFile,
 )
-"""What `tarfile` and `gzip` raise on damaged input."""
+"""Errors of `tarfile` and `gzip` on damaged input."""
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _MAX_HEADER_BYTES, _MAX_VALUE_BYTES = 2**20, 2**24
 
 
 class FileWindow:
-    """What a tar is read from: a whole file, or a part of one, as of a tar in a tar; or what a file decompresses to.
+    """The bytes that a tar is read from: a file, a part of one such as a tar in a tar, or a decompressed stream.
 
     Args:
-        file: Open for reading; stays the caller's.
+        file: The file, open for reading; the caller closes it.
         start: Where the part begins.
-        size: Its length; the caller has made sure that it lies in the file. None: it ends where the stream does.
-        where: What it is called in messages.
+        size: Its length; the caller has made sure that it lies in the file. None: it ends with the stream.
+        where: Its name in messages.
     """
 
     def __init__(self, file: IO[bytes], start: int, size: int | None, where: str) -> None:
         self.start = self._position = start
         self.size, self.where = size, where
         self.budget = 0  # bytes that may still be read for one header
-        self.last = b""  # what was read last
+        self.last = b""  # the bytes that were read last
         self._file = file
 
     def read(self, size: int) -> bytes:
@@ -74,7 +74,7 @@ class FileWindow:
         return self.last
 
     def seek(self, position: int) -> None:
-        """Go on reading elsewhere; in a stream only further on, as each way back would decompress it anew."""
+        """Move to a position; in a stream only forwards, as each way back would decompress it anew."""
         if position < (self.tell() if self.size is None else 0):
             raise ValueError("an offset leads back")
         self._position = self.start + position
@@ -84,11 +84,11 @@ class FileWindow:
         return self._position - self.start
 
     def inner(self, member: tarfile.TarInfo) -> FileWindow:
-        """Return a member as a part of its own."""
+        """Return a window of the bytes of a member."""
         return FileWindow(self._file, self.start + member.offset_data, member.size, f"{self.where}/{member.name}")
 
     def finish(self) -> None:
-        """Read what follows the tar in a stream, so that its checksum is compared."""
+        """Read what follows the tar in a stream, so that its checksum is checked."""
         try:
             while self._file.read(2**16):
                 pass
@@ -102,7 +102,7 @@ def is_compressed(path: Location) -> bool:
 
 
 def may_be_tar(path: Location) -> bool:
-    """Return whether a file is a tar, by its name or the newer kinds of headers, or is compressed, as a tar may be."""
+    """Return whether a file may be a tar: by its name, by newer kinds of headers, or as it is compressed with gzip."""
     head = path.read_head(tarfile.BLOCKSIZE)
     return path.suffix.lower() == ".tar" or head[257:262] == b"ustar" or head.startswith(_GZIP_MAGIC)
 
@@ -119,7 +119,7 @@ def open_stream(path: Location) -> Iterator[IO[bytes]]:
 
 
 def damaged(source: FileWindow, offset: int, problem: str, what: str = "damaged") -> SourceError:
-    """Return the error of a tar that holds something wrong at a byte, or ends there too early."""
+    """Return the error of a tar that is wrong at a byte, or ends there too early."""
     message = f"{source.where} is {what} at byte {offset}: {problem}; fetch or make it again"
     return SourceError(message, path=source.where, offset=offset)
 
@@ -127,7 +127,7 @@ def damaged(source: FileWindow, offset: int, problem: str, what: str = "damaged"
 def tar_members(source: FileWindow) -> Iterator[tarfile.TarInfo]:
     """Yield the members of a tar in order, directories and links too.
 
-    Names are as the tar spells them: not safe to be joined to any path. Sizes are checked against the end of a tar
+    Names are as the tar has them: it is not safe to join them to a path. Sizes are checked against the end of a tar
     whose size is known.
 
     Raises:
@@ -176,15 +176,15 @@ def _next(tar: tarfile.TarFile, source: FileWindow) -> tarfile.TarInfo | None:
         member = tar.next()
     except TAR_DAMAGE as error:
         raise damaged(source, tar.offset, str(error)) from error
-    cast("Any", tar).members.clear()  # it would keep them all
+    cast("Any", tar).members.clear()  # it would store all of them
     return member
 
 
 class MemberReader(ArchiveReader):
     """Reads members of tars. The columns of an item say where its bytes are: in ``archive``, from ``offset`` on.
 
-    The column ``slices`` has where the value of each field begins in ``archive``, and its length; -1 for a value that
-    is not there.
+    The column ``slices`` has the offset of the value of each field in ``archive``, and its length; -1 for a missing
+    value.
 
     See `ArchiveReader`.
     """

@@ -1,8 +1,7 @@
-"""Tars as a source: their images are read in place; nothing is unpacked, an image is one positioned read.
+"""Tars as a source: images are read in place, each by one positioned read, and nothing is unpacked.
 
-Understood are ImageNet's own tars (the train tar holds one tar for each class; those of validation and test hold the
-images directly) and tars of class folders, such as Stanford Dogs' ``images.tar``. In paths a tar inside a tar is a
-folder.
+They are ImageNet's own tars (the train tar holds one tar for each class; those of validation and test hold the images
+directly), or tars of class folders, such as Stanford Dogs' ``images.tar``. In paths a tar inside a tar is a folder.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ _PROGRESS_IMAGES = 1024
 
 
 def find_tars(look: Look, folder: Location) -> dict[Location, str]:
-    """Return the tars in a folder that are known by their names, and the split of each."""
+    """Return the tars with known names in a folder, and the split of each."""
     tars: dict[str, Location] = {}
     for child in look.beside_images(folder):
         path = folder / os.fsdecode(child.name)
@@ -67,14 +66,14 @@ def find_tars(look: Look, folder: Location) -> dict[Location, str]:
 
 
 def split_of(name: str) -> str:
-    """Return the split of a tar that the user names: ``train`` unless its name says something else."""
+    """Return the split of a tar that the user gives: ``train`` unless its name says another."""
     return next((split for pattern, split in (*_KNOWN_NAMES, *_OTHER_NAMES) if pattern.fullmatch(name)), "train")
 
 
 def _tars_of_pattern(pattern: str) -> dict[Location, str]:
-    """Return the tars that a brace pattern stands for and their splits, which the folders say, or else the names.
+    """Return the tars that a brace pattern stands for, and their splits, by their folders or else by their names.
 
-    A folder has one if the tars lie in several, all of them called after splits.
+    Folders say the splits if there are several and all are named after splits.
     """
     paths = list(dict.fromkeys(map(location, expand_braces(pattern))))
     at_once = max(path.requests_at_once for path in paths)
@@ -93,7 +92,7 @@ def _what_is_wrong(path: Location) -> str | None:
 
 
 def named_tars(look: Look) -> dict[Location, str]:
-    """Return the tar at the path, or those that a pattern there stands for, and their splits; none of another path."""
+    """Return the tar at the path, or the tars that the path is a pattern of, and their splits; else nothing."""
     path = look.path
     if look.is_file:
         return {path: split_of(path.name)} if may_be_tar(path) else {}
@@ -102,7 +101,7 @@ def named_tars(look: Look) -> dict[Location, str]:
 
 
 def folder_of(look: Look, tars: Mapping[Location, str]) -> Location:
-    """Return the folder in which tars lie: the one that is named, or that of the first tar."""
+    """Return the folder of tars: the folder that the user gives, or that of the first tar."""
     return next(iter(tars)).parent if look.layout is None else look.layout.base
 
 
@@ -122,7 +121,7 @@ def _list(look: Look, tars: Mapping[Location, str]) -> Source:
     if listed is not None and "validation" in tars.values():
         labels = read_validation_labels(listed)
         if "train" not in tars.values():
-            builder.classes |= labels.class_names()  # a part of the images must have the labels of the whole
+            builder.classes |= labels.class_names()  # some of the images must have the same labels as all
     images = TarImages(builder)
     for path, split in tars.items():
         _Tar(builder, images, split, labels if split == "validation" else None, folders).read(path)
@@ -138,9 +137,9 @@ class _Tar:
 
     builder: SourceBuilder
     images: TarImages
-    split: str  # that of the images, unless the tar itself has folders called after splits
-    labels: ValidationLabels | None  # classes of the images by their names; the folders then mean nothing
-    label_folders: Sequence[Location]  # where such a list was looked for
+    split: str  # the split of the images, unless the tar has folders named after splits
+    labels: ValidationLabels | None  # classes of the images by their names; folders are then ignored
+    label_folders: Sequence[Location]  # folders in which such a list was looked for
     last_name: bytes = b""
     groups: dict[tuple[bytes, bytes | None], int] = dataclasses.field(default_factory=dict)
     counts: Counter[bytes] = dataclasses.field(default_factory=Counter)  # images in each folder
@@ -192,9 +191,9 @@ class _Tar:
         return self.builder.collector.add_group(group)
 
     def _settle(self, where: str) -> None:
-        """Decide what the folders are; count and warn of images outside any class.
+        """Decide which folders are splits and classes; count and warn of images outside any class.
 
-        A folder that all others lie in means nothing. Below it are the folders of splits, if they are called so, and
+        A folder that contains all others is ignored. Below it are the folders of splits, if they have such names, and
         the classes. Images of the test split that all lie in one folder have no label.
         """
         folders = {folder: folder.split(b"/") if folder else [] for folder, _ in self.groups}
@@ -227,7 +226,7 @@ class _Tar:
             self.builder.warnings.append(message)
 
     def _settle_one(self, folder: bytes, where: str) -> None:
-        """Settle a tar whose images all lie in one folder: one class, or the test images."""
+        """Decide what the only folder of images in a tar is: one class, or the test images."""
         groups = self.builder.collector.groups
         for (other, _), number in self.groups.items():
             groups[number].split = self.split if other == folder else None
@@ -243,13 +242,13 @@ class _Tar:
 
 
 class TarImages:
-    """Collects images that are members of tars; tells which members may be used, and reports the others."""
+    """Collects images that are members of tars; selects members that can be used, and warns of the others."""
 
     def __init__(self, builder: SourceBuilder) -> None:
         self._builder = builder
         self._skipped = builder.skipped
         self._archives, self._offsets = GrowingColumn("i"), GrowingColumn("q")
-        self._size = self._before = 0  # of the tar, and how many images come before it
+        self._size = self._before = 0  # of the tar, and the number of images before it
 
     def __len__(self) -> int:
         return len(self._archives)
@@ -266,9 +265,9 @@ class TarImages:
             yield FileWindow(file, 0, self._size, str(path))
 
     def named(self, window: FileWindow) -> Iterator[tuple[tarfile.TarInfo, bytes]]:
-        """Yield the files and the folders of a tar that may be used, with their paths without ``.`` parts.
+        """Yield the files and the folders of a tar that can be used, and their paths without ``.`` parts.
 
-        Others are counted: those that lead out of the tar or lie in `JUNK`, links, and special files.
+        Other members are counted: those that lead out of the tar or lie in `JUNK`, links, and special files.
         """
         for member in tar_members(window):
             name = member.name.encode("utf-8", "surrogateescape")
@@ -285,7 +284,7 @@ class TarImages:
                 self._skipped.ignored["special file"] += 1
 
     def add(self, group: int, path: bytes, size_bytes: int, offset: int) -> None:
-        """Add an image that begins at a byte of the tar, by which progress guesses how many there are."""
+        """Add an image at an offset in the tar, from which progress estimates the total number of images."""
         self._builder.collector.add(group, path, size_bytes)
         self._archives.append(len(self._builder.archives) - 1)
         self._offsets.append(offset)
@@ -295,7 +294,7 @@ class TarImages:
             progress(done=len(self), total=total, size_bytes=end, rejects=0)
 
     def finish(self) -> None:
-        """Set the columns of `MemberReader`, and warn of what is not used; nothing can be added afterwards."""
+        """Set the columns of `MemberReader`, and warn of unused members; nothing can be added afterwards."""
         self._builder.collector.columns = {"archive": self._archives.finish(), "offset": self._offsets.finish()}
         noted = self._skipped.noted
         self._skipped.warn(noted["unsafe name"], "members of tars whose names lead out of it are not used: {names}")

@@ -1,10 +1,10 @@
-"""Lists of images on web servers, as img2dataset takes them: a URL a line, or a table with a column ``url``.
+"""Lists of images on web servers, in the formats of img2dataset: a URL a line, or a table with a column ``url``.
 
-A table is CSV or TSV with a header, JSON lines or Parquet; its other columns are as in metadata files. Lists of one
-kind in a folder are one list.
+A table is CSV or TSV with a header, JSON lines or Parquet; its other columns are read as in metadata files. Several
+lists of one suffix in a folder are one list.
 
 Nothing of an image is known before it is downloaded. A row without a URL, or with one that is not of a web server, is
-an item all the same, which a build names among the rejects. Nothing in such a list leads to a file of this machine.
+still an item, which a build reports as a reject. Nothing in such a list leads to a file of this machine.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _PROGRESS_ROWS = 2**16
 
 
 def _has_urls(path: Location, image_column: str | None = None) -> bool:
-    """Return whether a file is a list of URLs of web servers, by its first lines, and not Parquet with such images."""
+    """Return whether a file is a list of URLs of web servers, by its first lines; never Parquet with image data."""
     if path.suffix == PARQUET_SUFFIX and (image_column is not None or has_images(path)):
         return False
     head = path.read_head(_HEAD_BYTES).lower()
@@ -52,14 +52,14 @@ def _has_urls(path: Location, image_column: str | None = None) -> bool:
         try:
             urls = (row[name] for _, row in islice(rows, _LOOKED_AT) for name in row if name.lower() == _URL)
             return any(isinstance(url, str) and is_web(url.encode("utf-8", "replace")) for url in urls)
-        except SourceError:  # listing it says so
+        except SourceError:  # listing it reports the error
             return path.suffix == PARQUET_SUFFIX or _URL.encode() in head
 
 
 def claim_urls(look: Look) -> list[Location]:
-    """Return the lists of URLs in a folder without folders of classes, in the order of their names, or the one named.
+    """Return the lists of URLs in a folder without class folders, in the order of their names, or the list at the path.
 
-    All have the same suffix: where there are files of several, they are not taken for parts of one list.
+    All must have the same suffix: otherwise they do not count as parts of one list.
     """
     if look.layout is None:
         is_list = look.is_file and not may_be_tar(look.path) and _has_urls(look.path, look.options.image_column)
@@ -88,7 +88,7 @@ def _list(look: Look, paths: Sequence[Location]) -> Source:
     for row, (url, label) in enumerate(urls):
         if label not in groups:
             groups[label] = collector.add_group(Group("train", None if label < 0 else b"%d" % label))
-        # The table of items holds no NUL byte, and neither does a URL: downloading it says so.
+        # The table of items allows no NUL byte. Neither does a URL: its download reports the error.
         collector.add(groups[label], url.replace(b"\0", b"\\0"), 0)
         hashes.append(hash(without_signature(url)))
         unlabelled += label < 0
@@ -110,7 +110,7 @@ def _list(look: Look, paths: Sequence[Location]) -> Source:
 
 
 def _urls_of_texts(paths: Sequence[Location], builder: SourceBuilder) -> Iterator[tuple[bytes, int]]:
-    """Yield each URL, and -1 for no class."""
+    """Yield each URL, and -1, as it has no class."""
     for path in paths:
         for _, line in numbered_lines(path):
             if url := line.strip():
@@ -120,7 +120,7 @@ def _urls_of_texts(paths: Sequence[Location], builder: SourceBuilder) -> Iterato
 
 
 def _urls_of_tables(paths: Sequence[Location], column: str, rows: TableRows) -> Iterator[tuple[bytes, int]]:
-    """Yield the URL of each row, or what a build says in place of one, and the number of its class, or -1."""
+    """Yield the URL of each row, or a text that says it is missing, and the number of its class, or -1."""
     for number, (path, (line, row)) in enumerate((table, row) for table in paths for row in table_rows(table)):
         cell = row.get(column)
         if not isinstance(cell, str | None):
@@ -146,7 +146,7 @@ class _UrlReader(FileReader):
 
 
 def _url_column(paths: Sequence[Location]) -> str:
-    """Return how the column of the URLs is called in all tables."""
+    """Return the name of the column of URLs, which is the same in all tables."""
     names = set()
     for path in paths:
         with contextlib.closing(table_rows(path)) as rows:

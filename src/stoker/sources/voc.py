@@ -1,4 +1,4 @@
-"""Pascal VOC's folders, and what CVAT, Roboflow and LabelImg write as such: XML beside images, masks, lists of splits.
+"""Pascal VOC's folders, also from CVAT, Roboflow and LabelImg: XML beside images, masks, lists of splits.
 
 docs/reference/images.md says which folders and lists are read. Images have no class; their boxes do. Coordinates are
 read as `stoker.sources.boxes` reads them: divided by the size that the XML states. Every annotation is read
@@ -22,7 +22,7 @@ from stoker.sources.items import Column, GrowingBlobs
 from stoker.sources.names import divide_suffix, is_image_name, is_sidecar, splits_among
 from stoker.sources.reader import Cells, json_bytes
 from stoker.sources.source import Kind, Source, SourceBuilder
-from stoker.sources.split_lists import BOTH, divided, find_lists
+from stoker.sources.split_lists import BOTH, find_lists, name_and_rest
 from stoker.storage import Location, from_uri, join
 
 if TYPE_CHECKING:
@@ -44,17 +44,17 @@ _CLASSES = tuple(
     b"aeroplane bicycle bird boat bottle bus car cat chair cow diningtable dog horse motorbike person pottedplant sheep"
     b" sofa train tvmonitor".split()
 )
-"""Those of Pascal VOC, in the order of their labels."""
+"""The classes of Pascal VOC, in the order of their labels."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
     """The folders of some images and their annotations below the source, each empty or ending in a slash."""
 
-    top: bytes  # the folder of all of them
-    images: bytes  # that of the images
-    annotations: bytes  # that of the XML files
-    split: str = "train"  # the split of the images, where no lists say it
+    top: bytes  # the folder that holds both
+    images: bytes  # the folder of the images
+    annotations: bytes  # the folder of the XML files
+    split: str = "train"  # the split of the images, if no lists say it
 
 
 def _claim(look: Look) -> list[_Part]:
@@ -79,7 +79,7 @@ def _claim(look: Look) -> list[_Part]:
 
 
 def _devkits(look: Look, base: bytes, top: bytes, depth: int) -> Iterator[bytes]:
-    """Yield the folders with ``JPEGImages``: one itself, or those in its folders ``VOC*``."""
+    """Yield the folders that hold ``JPEGImages``: the folder itself, or those in its folders ``VOC*``."""
     names = look.folders_in(_at(base, top).to_uri())
     if _IMAGES[:-1] in names and not _PARTS.isdisjoint(names):
         if _ANNOTATIONS[:-1] not in names or not _are_masks(look, base, top + _ANNOTATIONS):
@@ -91,7 +91,7 @@ def _devkits(look: Look, base: bytes, top: bytes, depth: int) -> Iterator[bytes]
 
 
 def _are_masks(look: Look, base: bytes, annotations: bytes) -> bool:
-    """Return whether annotations are images, as those of DAVIS, in a folder for each sequence."""
+    """Return whether annotations are images, as in DAVIS, which has a folder for each sequence."""
     for _ in range(_DEPTH):
         folders, files, _ = look.look_into(_at(base, annotations))
         if files or not folders:
@@ -101,7 +101,7 @@ def _are_masks(look: Look, base: bytes, annotations: bytes) -> bool:
 
 
 def _annotated(look: Look, base: bytes, top: bytes, split: str) -> _Part | None:
-    """Return the images of a folder, if they lie beside XML of VOC's or in a folder beside one of it."""
+    """Return the images of a folder, if they lie beside VOC's XML, or in a folder beside a folder of it."""
     folders = [*map(os.fsencode, look.look_into(_at(base, top)).folders)]
     pairs = [(top, top)]
     pairs += [
@@ -117,7 +117,7 @@ def _annotated(look: Look, base: bytes, top: bytes, split: str) -> _Part | None:
 
 
 def _holds_both(look: Look, base: bytes, part: _Part) -> bool:
-    """Return whether some of the XML files are VOC's and called after images, which lie in no folders of classes."""
+    """Return whether some XML files are VOC's and named after images, which do not lie in class folders."""
     images, annotations = _at(base, part.images), _at(base, part.annotations)
     folders, files, _ = look.look_into(images)
     ends = sorted({divide_suffix(name)[1] for name in map(os.fsencode, files) if not is_sidecar(name)})[:_TRIED]
@@ -159,7 +159,7 @@ def _list(look: Look, parts: Sequence[_Part]) -> Source:
 
 
 def _colours(look: Look, tops: Sequence[Location]) -> Colours | None:
-    """Return which classes the colours of masks are; None if masks have ids."""
+    """Return the classes of the colours of masks; None if masks have ids."""
     folders = [folder for top in tops if (folder := top / os.fsdecode(_MASKS[:-1])).is_dir()]
     for _ in range(_DEPTH):
         folders += [folder / name for folder in folders for name in look.look_into(folder).folders[:1]]
@@ -182,7 +182,7 @@ class _Images:
             builder.warnings.append(message)
 
     def add_all(self) -> Iterator[tuple[bytes, bytes]]:
-        """Add the images; yield where the annotation of each must be, or nothing without any, and where its mask."""
+        """Add the images; yield the paths of the annotation (empty without annotations) and of the mask of each."""
         for part in self._parts:
             folders = dict.fromkeys((part.images, part.annotations) if part in self._annotated else (part.images,))
             listing, *others = self._builder.walk.list_folders(folders)
@@ -218,7 +218,7 @@ class _Images:
                 held_out = {*_stems_in(lists["validation"], by_stem)}
                 stems = {stem: None for stem in stems if stem not in held_out}
             listed |= stems.keys()
-            # One that is missing is an item all the same, which the build names among the rejects.
+            # A missing image is still an item, which the build reports as a reject.
             yield split, (by_stem.get(stem, (stem + b".jpg", 0)) for stem in stems)
         self._builder.skipped.ignored["in no list of ImageSets"] += len(files) - len(listed & by_stem.keys())
 
@@ -239,7 +239,7 @@ class _Images:
         raise SourceError(f"{message}; write one, or move the folder away to read all images as train", path=str(sets))
 
     def read(self, paths: tuple[bytes, bytes]) -> tuple[bytes, bytes, NamedBoxes | str | None]:
-        """Return two paths, and the objects of the annotation, what is wrong with it, or None if there is none."""
+        """Return both paths, and the objects of the annotation, or what is wrong with it, or None if it is missing."""
         path, mask = paths
         try:
             text = read_annotation(join(self._builder.base, path)) if path else None
@@ -248,7 +248,7 @@ class _Images:
             return path, mask, str(error)
 
     def report(self, missing: int) -> None:
-        """Warn of so many images without annotations, and of annotations that no list leaves out without images."""
+        """Warn of ``missing`` images without annotations and, unless there are lists, of annotations without images."""
         warnings = self._builder.warnings
         orphans = self._annotations - (len(self._builder.collector) - missing)
         if self._annotated and missing:
@@ -258,11 +258,11 @@ class _Images:
 
 
 def _stems_in(path: Location, known: Mapping[bytes, object]) -> Iterator[bytes]:
-    """Yield the names in a list: a whole line, in quotes, as CVAT has one with blanks, or its first word."""
+    """Yield the names in a list: a whole line, a name in quotes (CVAT's, with blanks), or the first word of a line."""
     for number, line in nonblank_lines(path):
         stem = line.strip()
         if stem not in known:
-            stem = divided(line)[0]
+            stem = name_and_rest(line)[0]
             stem = own if stem not in known and (own := divide_suffix(stem)[0]) in known else stem
         if b"\0" in stem or b".." in stem.split(b"/"):
             message = f"{path}, line {number}: {os.fsdecode(stem[:200])!r} is not the name of an image; mend it"
@@ -271,7 +271,7 @@ def _stems_in(path: Location, known: Mapping[bytes, object]) -> Iterator[bytes]:
 
 
 class _Objects:
-    """The annotated objects of all images, image by image; of the classes ``names``, or of those that they have."""
+    """Collects the annotated objects of all images, image by image; all must be of the classes ``names``, if given."""
 
     def __init__(self, names: Sequence[bytes] | None) -> None:
         self.missing = 0
@@ -279,7 +279,7 @@ class _Objects:
         self._flagged = dict.fromkeys(("difficult", "truncated"), False)
 
     def add(self, path: bytes, mask: bytes, annotation: NamedBoxes | str | None) -> None:
-        """Append the paths of the annotation and the mask of an image, and its objects, a problem, or None."""
+        """Append the paths of the annotation and the mask of an image, and its objects, or a problem, or None."""
         self.missing += annotation is None
         problem = annotation if isinstance(annotation, str) else ""
         objects = annotation if isinstance(annotation, NamedBoxes) else NamedBoxes()
@@ -298,12 +298,12 @@ class _Objects:
         self._cells.append(json_bytes([os.fsdecode(mask), *flags]))
 
     def classes(self, root: str, *, of_voc: bool) -> tuple[bytes, ...]:
-        """Return all classes in the order of their labels: those known, VOC's own in its folders, or all, sorted."""
+        """Return all classes in the order of their labels: ``names``, VOC's own in its folders, or all, sorted."""
         is_part = of_voc and self._boxes.names.keys() <= {*_CLASSES}
         return self._boxes.classes(root, self._known or (_CLASSES if is_part else ()))
 
     def flags(self) -> list[tuple[str, Field] | None]:
-        """Return the fields that say of each object whether it is difficult or truncated; None where none is."""
+        """Return the fields that say whether each object is difficult or truncated; None for a field without any."""
         return [(name, Array("int64", (None,))) if any_is else None for name, any_is in self._flagged.items()]
 
     def columns(self, classes: Sequence[bytes]) -> dict[str, Column]:

@@ -1,9 +1,9 @@
-"""WebDataset: tars of samples, whose members lie next to one another and share the part of their names before a dot.
+"""WebDataset: tars of samples. The members of a sample are consecutive and share a key, their name up to a dot.
 
-docs/reference/images.md says what each member is. As the library ``webdataset`` has it, a key is a path up to the first
-dot of its last part, suffixes may be in capitals, and the next key begins the next sample. A sample without one image,
-or with a class that is no number, is not an item, and a warning names it. The values of fields stay in the tar until
-they are asked for.
+docs/reference/images.md says what each member is. As in the library ``webdataset``, a key is a path up to the first dot
+of its last part, suffixes may be in capitals, and the next key begins the next sample. A sample without exactly one
+image, or with a class that is not a number, is not an item, and a warning names it. The values of fields stay in the
+tar until they are needed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _CLASS = b"cls"
 _FIELDS: dict[bytes, Field] = {b"txt": Text(), b"json": Json()}
 
 _RESERVED = frozenset({"image", "label", "boxes", "file_name", "class", "cls", *map(bytes.decode, _FIELDS)})
-"""What no mask or other image is called."""
+"""Names that no mask or other image can have."""
 
 _NAMED_IMAGE = re.compile(rb"([a-z_][a-z0-9_-]{0,63})\.(" + b"|".join(sorted(IMAGES)) + rb")")
 _MAX_NAMED_IMAGES = 16
@@ -66,7 +66,7 @@ _PROBLEMS = {
     "sample with a bad class": "samples whose .cls is not a class id, such as 7, are not used: {names}",
     "repeated key": "samples with the key of an earlier one are not used: {names}",
 }
-"""What keeps a sample from being an item, as it is counted and as it is said."""
+"""Reasons why a sample is not an item: the kind that is counted, and the warning."""
 _OF_NAMES = "; if they are names of classes, unpack the tars, and there type: (echo file_name,label; for each in *.cls;"
 _OF_NAMES += ' do echo "${each%.cls}.jpg,$(cat "$each")"; done) > metadata.csv'
 
@@ -74,7 +74,7 @@ _OF_NAMES += ' do echo "${each%.cls}.jpg,$(cat "$each")"; done) > metadata.csv'
 def _find(look: Look, layout: Layout) -> dict[Location, str]:
     """Return the tars of a WebDataset in a folder, in the order of their names, and the split of each.
 
-    They lie in the folder itself, or in folders of splits, and no folder of a class lies beside them.
+    They lie in the folder itself, or in folders of splits, and no class folder lies beside them.
     """
     children = look.beside_images(layout.base)
     shards = {path: split_of(path.name) for path in _tars_of(layout.base, children)}
@@ -85,7 +85,7 @@ def _find(look: Look, layout: Layout) -> dict[Location, str]:
         inner = {layout.base / os.fsdecode(name): split for name, split in splits_among(folders).items()}
         shards = {path: split for folder, split in inner.items() for path in _tars_in_split(folder)}
     are_samples = hold_samples(shards)
-    if are_samples is None and shards:  # none of them says; to list them says what is wrong with them
+    if are_samples is None and shards:  # none is readable; listing them reports what is wrong
         parents = {path.parent for path in shards}
         are_samples = not find_tars(look, layout.base) and all(_are_alone(folder.children()) for folder in parents)
     if are_samples:
@@ -104,7 +104,7 @@ def _tars_of(folder: Location, children: Iterable[Child]) -> list[Location]:
 
 
 def _tars_in_split(folder: Location) -> list[Location]:
-    """Return the tars in the folder of a split; none if there are classes, or no tar among some of its many files."""
+    """Return the tars in the folder of a split; none if there are class folders, or its first files have no tar."""
     some = list(islice(folder.some_children(), _HEAD_NAMES))
     if any(child.is_folder for child in some) or not _tars_of(folder, some):
         return []
@@ -113,11 +113,11 @@ def _tars_in_split(folder: Location) -> list[Location]:
 
 
 def hold_samples(tars: Iterable[Location]) -> bool | None:
-    """Return whether tars hold samples: images beside which, among the first members, lies something of that key.
+    """Return whether tars hold samples: whether one of their first members belongs to an image with the same key.
 
-    That is a ``.cls``; or, for images that do not lie in folders, which may be classes, a ``.txt``, a ``.json`` or an
-    image with a name, such as ``.seg.png``. The first of the tars that is neither empty, damaged nor compressed
-    decides; None if there is none at their head.
+    Such a member is a ``.cls``; or, if images do not lie in folders (which may be classes), a ``.txt``, a ``.json`` or
+    an image with a name, such as ``.seg.png``. The first tar that is neither empty, damaged nor compressed decides;
+    None if the first few have no such tar.
     """
     return next((holds for holds in map(_holds_samples, islice(tars, _HEAD_SHARDS)) if holds is not None), None)
 
@@ -126,7 +126,7 @@ def _holds_samples(path: Location) -> bool | None:
     if is_compressed(path):
         return None
     images, classes, others, named, is_whole = set[bytes](), set[bytes](), set[bytes](), set[bytes](), False
-    with path.reader() as file, contextlib.suppress(SourceError):  # who lists it says what is wrong with it
+    with path.reader() as file, contextlib.suppress(SourceError):  # listing it reports the error
         for member in islice(tar_members(FileWindow(file, 0, path.size(), str(path))), _HEAD_MEMBERS):
             name = member.name.encode("utf-8", "surrogateescape").removeprefix(b"./")
             key, suffix = _split(name)
@@ -140,7 +140,7 @@ def _holds_samples(path: Location) -> bool | None:
 
 
 def _split(name: bytes) -> tuple[bytes | None, bytes]:
-    """Return the key and the suffix, in small letters, of a member; no key if it is part of no sample."""
+    """Return the key of a member, None if it is not part of a sample, and its suffix in lower case."""
     match = _KEY.fullmatch(name)
     return (match[1], match[2].lower()) if match else (None, b"")
 
@@ -155,7 +155,7 @@ def _claim(look: Look) -> dict[Location, str]:
 def _list(look: Look, shards: Mapping[Location, str]) -> Source:
     folder = folder_of(look, shards)
     builder = SourceBuilder(look, folder, (folder,))
-    if look.layout is not None:  # img2dataset writes tables beside the tars, of what is in them
+    if look.layout is not None:  # img2dataset writes tables of their contents beside the tars
         builder.skipped.ignored[_TABLE.decode()] += sum(child.name.endswith(_TABLE) for child in folder.children())
     samples = _Samples(builder)
     for path, split in shards.items():
@@ -178,8 +178,8 @@ class _Sample:
     class_id: int = -1  # its class; -1 for none
     # offset and length of the value of each field, by its name
     slices: dict[str, tuple[int, int]] = dataclasses.field(default_factory=dict)
-    suffixes: set[bytes] = dataclasses.field(default_factory=set)  # what it has so far
-    problem: str | None = None  # what keeps it from being an item, of `_PROBLEMS`
+    suffixes: set[bytes] = dataclasses.field(default_factory=set)  # the suffixes of its members so far
+    problem: str | None = None  # why it is not an item: a key of `_PROBLEMS`
 
 
 class _Samples:
@@ -234,14 +234,14 @@ class _Samples:
             sample.slices[field] = member.offset_data, member.size
 
     def _tell_boxes(self, window: FileWindow, member: tarfile.TarInfo) -> None:
-        """Warn of boxes in the JSON of the first sample that has some."""
-        with contextlib.suppress(SourceError, RecursionError, ValueError):  # told where its sample is used
+        """Warn of boxes in the JSON of the first sample with JSON."""
+        with contextlib.suppress(SourceError, RecursionError, ValueError):  # reported when its sample is used
             values = parse_json(read_member(window.inner(member), member, _MAX_JSON_BYTES))
             named = BOXES_AS_JSON.items() if isinstance(values, dict) else ()
             self._builder.warnings += [message for name, message in named if has_boxes(values.get(name))]
 
     def _add_sample(self, key: bytes, sample: _Sample, path: Location, split: str, *, is_repeated: bool) -> None:
-        """Add a sample that is whole, or note why it is not an item."""
+        """Add a complete sample, or note why it is not an item."""
         problem = "repeated key" if is_repeated else sample.problem
         if len(sample.images) != 1 and problem is None:
             problem = "sample with several images" if sample.images else "sample without an image"
@@ -267,7 +267,7 @@ class _Samples:
             column.append(number)
 
     def finish(self) -> None:
-        """Set where images are, and warn of members that are not used."""
+        """Set the positions of images, and warn of samples and members that are not used."""
         self._images.finish()
         for problem, message in _PROBLEMS.items():
             self._builder.skipped.warn(self._builder.skipped.noted[problem], message)
@@ -275,7 +275,7 @@ class _Samples:
         self._builder.names_may_be_numbers = False
 
     def labels_beside(self, folder: Location) -> LabelMap | None:
-        """Return the names of the classes that lie beside the tars; None without any, or if they are not theirs."""
+        """Return the label map beside the tars; None if there is none, or it does not fit their classes."""
         path = folder / _LABELS
         if not self._builder.numbered or not path.is_file():
             return None
@@ -290,9 +290,9 @@ class _Samples:
         return label_map
 
     def fields(self) -> dict[str, Field]:
-        """Return the fields of the samples; call it once all are there.
+        """Return the fields of the samples; to be called when all samples were added.
 
-        The column ``slices`` is then set: where the value of each field begins, and its length.
+        It sets the column ``slices``: where the value of each field begins, and its length.
         """
         samples = len(self._images)
         fields: dict[str, Field] = {
@@ -311,13 +311,13 @@ class _Samples:
 
 
 def _name_of_image(suffix: bytes) -> str | None:
-    """Return the field of a mask or another image beside the image of a sample; None if a suffix means none."""
+    """Return the field of a mask or other image beside the image of a sample; None for any other suffix."""
     match = _NAMED_IMAGE.fullmatch(suffix)
     return None if match is None or match[1].decode() in _RESERVED else match[1].decode()
 
 
 def _fill(column: GrowingColumn, samples: int) -> None:
-    """Note for the last of so many samples that they have no value."""
+    """Add missing values until the column has values for this many samples."""
     lacking = 2 * samples - len(column)
     for first, end in chunks(lacking):
         column.extend(np.full(end - first, -1, np.int64))

@@ -52,20 +52,20 @@ _BOTH = {"images", "labels"}
 _MAX_BYTES = 2**20
 _TRIED, _HEAD_BYTES, _LOOKED_AT, _IMAGE_BYTES = 8, 2**12, 32, 2**16
 _BOX_NUMBERS, _MIN_NUMBERS = 4, 6
-"""The numbers of a line that is a box: its centre and its sides; the least of another, x and y of points."""
-_MOST_FRACTION = 1.01  # what other programs round up to and still read
+"""How many numbers a box has, its centre and its sides; and a polygon at least, x and y of each point."""
+_MOST_FRACTION = 1.01  # other programs round up to this and still read it
 _SPLITS = {"train": "train", "val": "validation", "test": "test"}
 
 
 @dataclass(frozen=True, slots=True)
 class _Contents:
-    """What a file says: the classes, and for each split the folders or lists of its images, relative to one folder."""
+    """The contents of a file: the classes, and for each split the folders or lists of its images below one folder."""
 
     path: Location  # the file
     base: Location  # that folder
     names: tuple[bytes, ...]  # the classes
     folders: Mapping[str, tuple[str, ...]]  # see above
-    is_beside: bool = False  # whether texts lie beside the images though these lie in a folder ``images``
+    is_beside: bool = False  # whether texts lie beside the images even if these lie in a folder ``images``
 
 
 def _claim(look: Look) -> _Contents | None:
@@ -98,7 +98,7 @@ def _claim(look: Look) -> _Contents | None:
 
 
 def _without_yaml(look: Look) -> _Contents | None:
-    """Return what a list of the classes says where texts lie in ``labels`` beside ``images``, or beside the images."""
+    """Return the contents without ``data.yaml``: a list of classes, and texts in ``labels`` or beside the images."""
     folders, is_beside = look.look_into(look.path).folders, False
     splits = {os.fsdecode(name): split for name, split in splits_among({*map(os.fsencode, folders)}).items()}
     if {*folders} >= _BOTH:
@@ -124,7 +124,7 @@ def _without_yaml(look: Look) -> _Contents | None:
 
 
 def _are_boxes(look: Look, folder: Location) -> bool:
-    """Return whether texts lie in a folder beside images of the same names, the first ones with boxes."""
+    """Return whether texts lie in a folder beside images of the same names, and the first texts have boxes."""
     _, files, end = look.look_into(folder)
     texts = [name for name in files if name.endswith(".txt") and name[:-4] + end in files][:_TRIED]
     words = [(folder / name).read_head(_HEAD_BYTES).partition(b"\n")[0].split() for name in texts]
@@ -138,9 +138,9 @@ def _lines(path: Location, errors: str = "strict") -> list[str]:
 
 
 def _read_darknet(path: Location) -> dict[str, Any] | None:
-    """Return the contents of a darknet file with the keys of ``data.yaml``; None of another file."""
+    """Return the contents of a darknet file with the keys of ``data.yaml``; None for any other file."""
     values = {}
-    for line in _lines(path, "replace"):  # which has paths of files
+    for line in _lines(path, "replace"):  # it has paths of files
         key, between, value = map(str.strip, line.partition("="))
         values.update({key: value} if between else {})
     if "names" not in values or not values.keys() & {"train", "valid"}:
@@ -154,13 +154,13 @@ def _read_darknet(path: Location) -> dict[str, Any] | None:
 
 
 def _darknet_files(look: Look) -> list[Location]:
-    """Return the file ``obj.data`` of a folder, or of its folder ``data``, in which darknet has it."""
+    """Return the file ``obj.data`` of a folder, or of its folder ``data``, where darknet has it."""
     tops = [look.path, *(look.path / name for name in look.look_into(look.path).folders if name == "data")]
     return [top / _DARKNET for top in tops if _DARKNET in look.look_into(top).files]
 
 
 def _read(path: Location) -> dict[str, Any] | None:
-    """Return the contents of a YOLO file; None of another YAML file."""
+    """Return the contents of a YOLO file; None for any other YAML file."""
     import yaml  # noqa: PLC0415 - few sources need it
 
     if path.suffix == ".data":
@@ -267,7 +267,7 @@ def _list(look: Look, contents: _Contents) -> Source:
 
 
 def _warn_of_turned(builder: SourceBuilder) -> None:
-    """Warn of images that EXIF turns, if one is among a few, as boxes state no size that tells how they were drawn."""
+    """Warn if EXIF turns any of a few images, as boxes state no size that tells how they were drawn."""
     paths, base = builder.collector.paths(), builder.folder
     images = [from_uri(join(builder.base, paths[row])) for row in range(0, len(paths), 1 + len(paths) // _LOOKED_AT)]
     turned = in_order(_is_turned, images, base.requests_at_once)
@@ -278,13 +278,13 @@ def _warn_of_turned(builder: SourceBuilder) -> None:
 
 
 def _is_turned(image: Location) -> bool:
-    with contextlib.suppress(OSError):  # which the build names
+    with contextlib.suppress(OSError):  # the build reports it
         return is_turned(image.read_head(_IMAGE_BYTES))
     return False
 
 
 def _masks(builder: SourceBuilder, contents: _Contents) -> Cells:
-    """Note where the polygons of each image are, and return what draws its mask from them."""
+    """Store the path of the polygons of each image, and return the `Cells` that draw its mask from them."""
     mask = drawn_mask(contents.path, len(contents.names), "classes")
     cells, paths = GrowingBlobs(), builder.collector.paths()
     for path in paths.values(0, len(paths)):
@@ -296,7 +296,7 @@ def _masks(builder: SourceBuilder, contents: _Contents) -> Cells:
 def _below(path: Location, base: Location, name: str, own: Collection[bytes]) -> bytes:
     """Return the path of a folder below a base.
 
-    Files of Roboflow lead one folder too high: ``../train/images`` lies beside the file.
+    Paths in Roboflow's files lead one folder too high: ``../train/images`` lies beside the file.
     """
     parts = path_parts(without_own(os.fsencode(name), own).replace(b"\\", b"/"))
     if parts[:1] == [b".."] and not (base.parent / os.fsdecode(b"/".join(parts[1:]))).is_dir():
@@ -309,7 +309,7 @@ def _below(path: Location, base: Location, name: str, own: Collection[bytes]) ->
 
 
 class _Listed:
-    """The images that lists name. Paths in lists may begin with one of ``own`` for the folder of the source."""
+    """Adds the images that lists name. Paths in lists may begin with one of ``own``, the folder of the source."""
 
     def __init__(self, builder: SourceBuilder, own: Collection[bytes]) -> None:
         self._builder = builder
@@ -348,7 +348,7 @@ class _Listed:
     def _lines(self, list_file: Location, top: bytes) -> Iterator[tuple[int, bytes, bytes]]:
         """Yield the number and the text of each line, and its path below the source.
 
-        It is relative to that, or after ``./`` to the folder of the list.
+        A line is relative to the source, or to the folder of the list if it begins with ``./``.
         """
         for number, line in nonblank_lines(list_file):
             text = line.strip()
@@ -363,7 +363,7 @@ class _Listed:
         raise SourceError(f"{message}; give paths relative to that", path=str(list_file))
 
     def report(self) -> None:
-        """Count files that no list names; warn of images that lines name again."""
+        """Count files that no list names; warn of images that several lines name."""
         skipped = self._builder.skipped
         repeated = self._named.total() - len(self._named)
         if repeated:
@@ -372,7 +372,7 @@ class _Listed:
 
 
 def _read_labels(uri: bytes, classes: int) -> Iterator[tuple[int, int, list[float]]]:
-    """Yield the number of each line of a text that is there, its class and its numbers, fractions of the sides."""
+    """Yield the number of each line of a text, if that exists, its class and its numbers, fractions of the sides."""
     for number, line in enumerate((read_annotation(uri) or b"").split(b"\n"), 1):
         if words := line.split():
             try:
@@ -400,10 +400,10 @@ def _parse(words: list[bytes], classes: int) -> tuple[int, list[float]]:
 
 @dataclass(frozen=True, slots=True)
 class _YoloMask(DrawnMask):
-    """The polygons of an image, of which `draw` makes a mask."""
+    """The polygons of an image, from which `draw` makes a mask."""
 
     name: ClassVar[str] = "yolo"
-    uri: bytes  # their text, or its URL
+    uri: bytes  # path or URL of their text
     classes: int  # how many classes there are
 
     @classmethod
@@ -411,7 +411,7 @@ class _YoloMask(DrawnMask):
         return cls(join(base, os.fsencode(value)), int(source))
 
     def draw(self, size: tuple[int, int]) -> NDArray[Any]:
-        """See `CocoMask.draw`; a number is the class and 1."""
+        """See `CocoMask.draw`; the number of an object is its class plus 1."""
         objects = []
         for number, label, numbers in _read_labels(self.uri, self.classes):
             if len(numbers) == _BOX_NUMBERS:
