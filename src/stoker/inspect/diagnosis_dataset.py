@@ -122,7 +122,7 @@ class DatasetReport:
     images: int  # samples of the split
     batch_size: int
     threads: int
-    formats: Mapping[str, int]  # number of looked at images by format; empty for pixels
+    formats: Mapping[str, int]  # number of images looked at, by format; empty for pixels
     turned: int  # how many of these have an EXIF orientation that turns or mirrors them
     unreadable: Sequence[str]  # why images could not be loaded, in the order of the dataset
     pillow: PillowSpeed | None  # speed on images that the core leaves to Pillow; None if there are none

@@ -51,11 +51,11 @@ if TYPE_CHECKING:
     from stoker.types import Compression, Feature, Features, Field, SchemaInfo
 
 DEFAULT_RECORDS = 1000
-"""How many records of TFRecords of other origin are looked at: about 100 MB of photographs, a fraction of a second."""
+"""Number of records of other TFRecords that are looked at: about 100 MB of photographs, a fraction of a second."""
 _AT_ONCE = 32
 _FIRST_BYTES = 2**18
-_TURNED_OF = 32
-# What lies beside shards, and is named too where a shell expands a pattern such as ``dataset/*``.
+_ORIENTATIONS_CHECKED = 32
+# Files beside shards, which a shell names, too, when it expands a pattern such as ``dataset/*``.
 _BESIDE = (MANIFEST_NAME, LABELS_NAME, REJECTS_NAME, JOURNAL_NAME, "dataset_info.json", "features.json")
 _LABELS_SUFFIX = ".labels.txt"
 
@@ -65,7 +65,7 @@ class ClassCount:
     """How often one class occurs."""
 
     label: int  # its id
-    name: str  # empty when ``labels.txt`` does not say
+    name: str  # its name; empty if ``labels.txt`` has none
     text: str  # the class in words; empty when unknown
     counts: dict[str, int]  # records by split
 
@@ -82,7 +82,7 @@ class DatasetInfo:
     path: str
     manifest: Manifest  # everything the build recorded
     histogram: tuple[ClassCount, ...]  # the classes by id, from the label base on
-    box_histogram: tuple[ClassCount, ...]  # the same of the classes of boxes; empty where there are none
+    box_histogram: tuple[ClassCount, ...]  # the same for the classes of boxes; empty if there are none
     examples: Mapping[str, str]  # the first value of each extra field, as text; empty if unreadable
     turned: tuple[int, int]  # how many images an EXIF orientation turns, and how many were checked
     being_built: bool  # whether another build has begun in the directory and not ended: it may have removed shards
@@ -96,8 +96,8 @@ def dataset_info(
 ) -> DatasetInfo | UnfinishedInfo | ForeignInfo | ImagesInfo:
     """Return what is known about a dataset, an unfinished build, other TFRecords, or images in any source.
 
-    Of a dataset no more than a few records are read. Of other TFRecords, a directory, a pattern or a file, the first
-    ``records`` tell the keys.
+    Of a dataset only a few records are read. Of other TFRecords (a directory, a pattern or a file), the first
+    ``records`` are read to find their keys.
     """
     root = location(path)
     if (root / MANIFEST_NAME).lexists():
@@ -143,19 +143,19 @@ def _turned(images: Iterable[object]) -> tuple[int, int]:
 
 
 def _first_records(directory: Location, manifest: Manifest) -> list[Features]:
-    """Return what the first records hold; of a store one at most, if there are fields, as each takes a request."""
+    """Return the first records; from a store at most one, and only if there are fields: each takes a request."""
     shards = [directory / shard.name for split in manifest.splits.values() for shard in split.shards]
     first: list[Features] = []
     if directory.is_local or manifest.schema.fields:
         with contextlib.suppress(StokerError, OSError):  # `verify` reports what is damaged or missing
-            first.extend(leading_records(shards, _TURNED_OF if directory.is_local else 1))
+            first.extend(leading_records(shards, _ORIENTATIONS_CHECKED if directory.is_local else 1))
     return first
 
 
 def _first_image(tree: Source) -> Features:
     split = next((name for name, rows in tree.splits.items() if len(rows) and tree.fields), None)
     if split is not None:
-        with contextlib.suppress(StokerError, OSError):  # a build names what is wrong among the rejects
+        with contextlib.suppress(StokerError, OSError):  # a build reports what is wrong as a reject
             return ImageFiles(replace(tree, splits={split: tree.splits[split][:1]}), split).features(0)[0]
     return {}
 
@@ -171,7 +171,7 @@ def _examples(fields: Mapping[str, Field], features: Features) -> dict[str, str]
 def _class_counts(
     classes: Sequence[ClassLabel], labels: Iterable[int], splits: Mapping[str, Mapping[int, int]]
 ) -> tuple[ClassCount, ...]:
-    """Return how often some classes occur by split, whether they are among ``classes``, which have a name, or not."""
+    """Return how often each of ``labels`` occurs by split; those among ``classes`` have a name, others have none."""
     named = {label: (known.name, known.text) for label, known in enumerate(classes)}
     return tuple(
         ClassCount(label, *named.get(label, ("", "")), {name: counts.get(label, 0) for name, counts in splits.items()})
@@ -180,7 +180,7 @@ def _class_counts(
 
 
 def counted_classes(splits: Mapping[str, Dataset], counts: Mapping[str, Mapping[int, int]]) -> tuple[ClassCount, ...]:
-    """Return how often each class occurs by split; those that have a name, also where they do not."""
+    """Return how often each class occurs by split, including classes with a name that do not occur."""
     some = next(iter(splits.values()))
     labels = set(range(some.schema.label_base, len(some.classes))).union(*counts.values())
     return _class_counts(some.classes, sorted(labels - {-1}), counts)
@@ -209,7 +209,7 @@ class Splits:
 
 
 def label_counts(dataset: Dataset) -> dict[int, int]:
-    """Return how often each label occurs, -1 for none; of a dataset that was built, as its manifest says."""
+    """Return how often each label occurs, -1 for none; for a dataset that was built, by its manifest."""
     if dataset.manifest is not None:
         split = dataset.manifest.splits[dataset.split]
         return {label: count for label, count in [*enumerate(split.class_counts), (-1, split.unlabelled)] if count}
@@ -224,7 +224,7 @@ def ranked(counts: Mapping[str, int]) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class ImageSplit:
-    """Images of one split that are not built."""
+    """One split of images that are not built."""
 
     images: int
     size_bytes: int  # sum of the lengths of their files
@@ -238,12 +238,12 @@ class ImagesInfo:
     path: str
     splits: Mapping[str, ImageSplit]
     histogram: tuple[ClassCount, ...]  # the classes by id, from 0
-    box_histogram: tuple[ClassCount, ...]  # the same of the classes of boxes; empty where boxes have none
-    suffixes: Mapping[str, int]  # how many names end in what, lower case, no dot
-    fields: Mapping[str, Field]  # what every image has beside its class and its boxes, by name
+    box_histogram: tuple[ClassCount, ...]  # the same for the classes of boxes; empty if boxes have none
+    suffixes: Mapping[str, int]  # number of names by suffix, in lower case, without the dot
+    fields: Mapping[str, Field]  # extra fields of every image, beside its class and its boxes, by name
     examples: Mapping[str, str]  # the first value of each extra field, as text; empty if unreadable
-    boxes: Mapping[str, str]  # where the annotations of each split lie that has some
-    ignored: Mapping[str, int]  # what lies there and is not an image, counted by suffix or by kind
+    boxes: Mapping[str, str]  # where annotations lie, by split; without splits that have none
+    ignored: Mapping[str, int]  # numbers of files that are not images, by suffix or by kind
     warnings: tuple[str, ...]  # what a build would warn of
     turned: tuple[int, int]  # how many images an EXIF orientation turns, and how many were checked
 
@@ -285,8 +285,8 @@ def _images_info(root: Location, options: SourceOptions | None) -> ImagesInfo:
 def _some_images(tree: Source) -> Iterator[object]:
     """Yield a few of the images, evenly spread; none of a store, where each would be a request."""
     for name, rows in tree.splits.items() if tree.latency == "disk" else ():
-        for row in rows[:: -(-len(tree.table) // _TURNED_OF)].tolist():
-            with contextlib.suppress(StokerError, OSError):  # a build names what is wrong among the rejects
+        for row in rows[:: -(-len(tree.table) // _ORIENTATIONS_CHECKED)].tolist():
+            with contextlib.suppress(StokerError, OSError):  # a build reports what is wrong as a reject
                 yield tree.load(tree.table[row], name).data
 
 
@@ -300,7 +300,7 @@ class UnfinishedInfo:
     """An unfinished build."""
 
     path: str
-    settings: Mapping[str, Any]  # what decides its bytes, as the journal has them; empty when it does not say
+    settings: Mapping[str, Any]  # settings that decide its bytes, from the journal; empty if it does not say
     planned_shards: int | None  # shards it will have; None when the journal does not say
     shards: int  # shards that are complete
     records: int
@@ -334,18 +334,18 @@ def _unfinished_info(directory: Location) -> UnfinishedInfo:
 
 @dataclass(frozen=True, slots=True)
 class ForeignSplit:
-    """Files of one split."""
+    """The TFRecords of one split."""
 
     shards: int
     size_bytes: int  # sum of their lengths
     records: int | None  # records in them; None unless each has a right index
     missing: tuple[int, ...]  # numbers of shards that the names of the others promise
-    compression: Compression  # of the first of them. Compressed files have no index
+    compression: Compression  # of the first file; compressed files have no index
 
 
 @dataclass(slots=True)
 class KeySummary:
-    """What was seen under one key."""
+    """The values seen under one key."""
 
     kinds: tuple[str, ...] = ()  # kinds of its values, in the order they were met
     records: int = 0  # records that have the key
@@ -368,12 +368,12 @@ class ForeignInfo:
     """TFRecords of other origin."""
 
     path: str  # directory, pattern or file
-    splits: Mapping[str, ForeignSplit]  # by the split that the names of the files say
-    looked_at: int  # records that ``keys`` is about, the first ones of the first files
+    splits: Mapping[str, ForeignSplit]  # by the split in the names of the files
+    looked_at: int  # number of records that ``keys`` sums up, the first of the first files
     keys: Mapping[str, KeySummary]
-    formats: Mapping[str, int]  # how many have an image of which format; empty if unknown
+    formats: Mapping[str, int]  # number of these records by the format of their image; empty if unknown
     turned: tuple[int, int]  # how many of these an EXIF orientation turns or mirrors, and how many they are
-    layout: SchemaInfo | None  # what `stoker.open` takes them for; None if unknown
+    layout: SchemaInfo | None  # the layout by which `stoker.open` reads them; None if unknown
 
 
 def _foreign_info(
@@ -421,7 +421,7 @@ def _size_and_records(path: Location) -> tuple[int, int | None]:
 
 
 def leading_records(paths: Sequence[Location], limit: int) -> Iterator[Features]:
-    """Yield what the first records hold, their checksums verified; no more is read of a store than is needed."""
+    """Yield the first records, after verifying their checksums; no more is read from a store than needed."""
     left = limit
     for path in paths:
         with contextlib.ExitStack() as stack:
@@ -449,7 +449,7 @@ def _leading_plain(copy: LocalCopy, limit: int) -> Iterator[Features]:
             payload = _payload(copy, offset, size)
         except ShardError:
             copy.fetch()
-            _native.scan_shard(str(copy.path), check=False)  # has the better message where the header is damaged
+            _native.scan_shard(str(copy.path), check=False)  # gives a better message if the header is damaged
             raise
         try:
             yield _native.parse_example(payload)
@@ -471,7 +471,7 @@ def _payload(copy: LocalCopy, offset: int, size: int) -> bytes:
 def find_files(targets: Sequence[str]) -> list[Location]:
     """Return the TFRecords that files, directories and patterns name, each once, sorted.
 
-    What Stoker and TFDS put beside shards is left out: a shell names it, too, where it expands ``dataset/*``.
+    Files that Stoker and TFDS write beside shards are left out: a shell names them, too, if it expands ``dataset/*``.
     """
     paths: set[Location] = set()
     beside = []

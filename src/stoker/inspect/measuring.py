@@ -1,4 +1,4 @@
-"""How speeds are measured, by ``stoker bench``, ``stoker doctor`` and the benchmarks: batches timed, cases in turns.
+"""Measuring speeds for ``stoker bench``, ``stoker doctor`` and the benchmarks: timed batches, cases in turns.
 
 A case is a function, or a program that is stopped except in its turns. A program warms up, prints one line of JSON, and
 then answers each line ``SECONDS`` on its standard input with one line of JSON: ``images``, ``seconds`` and
@@ -45,14 +45,14 @@ TransformName = Literal["train", "eval"]
 SIDE = 224
 RESIZE = 256
 _ANSWER_SECONDS = 600.0
-"""For a warm-up, or for an answer in addition to the seconds of its turn; what takes longer hangs."""
+"""The most for a warm-up, or for an answer beyond the seconds of its turn; a program that takes longer hangs."""
 _WARM_UP_SECONDS = 1.0
 _LEAST_BATCHES = 2
 _LEAD_IN = 0.1
 _IS_WAITING = 0.2
 _ANY_NUMBER = 2**31
 _MOST_LEFT = 0.1
-"""Share of the bytes that may be left for figures to be called cold; other programs may be reading the files, too."""
+"""Share of the bytes that may stay cached in cold measurements; other programs may be reading the files, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +68,8 @@ class ReadSpec:
     threads: int | None = None  # number of threads; None: as many as a loader starts
     seconds: float = 1.0
     cold: bool = False  # whether files are dropped from the page cache first
-    keys: RecordKeys | None = None  # where TFRecords of other origin hold what
-    source: SourceOptions | None = None  # of images that are not built: what the listing cannot find out by itself
+    keys: RecordKeys | None = None  # keys of TFRecords of other origin
+    source: SourceOptions | None = None  # options for images that are not built
 
     def __post_init__(self) -> None:
         check_range("--batch-size", self.batch_size, 1, 2**16)
@@ -91,7 +91,7 @@ class ReadSpec:
 
 
 class Meter:
-    """Reads batches and times them; ``batches`` are the numbers of images of one after another, without end."""
+    """Reads batches and times them; ``batches`` yields the number of images of each batch, without end."""
 
     def __init__(self, batches: Iterator[int]) -> None:
         self._batches = batches
@@ -106,7 +106,7 @@ class Meter:
         self.measure(seconds / 2)
 
     def lead_in(self, seconds: float) -> None:
-        """Use up what was made ahead, until a batch had to be waited for, and get threads going that were stopped."""
+        """Use up prefetched batches, until one has to be waited for, and get threads going that were stopped."""
         began = before = time.perf_counter()
         while (now := time.perf_counter()) - began < seconds:
             if now - began >= _LEAD_IN * seconds and now - before >= _IS_WAITING * self._batch_seconds:
@@ -127,13 +127,13 @@ class Meter:
         return {"images": read, "seconds": elapsed, "cpu_seconds": time.process_time() - cpu}
 
     def rate(self, seconds: float) -> float:
-        """Return images per second of reading for so long."""
+        """Read for at least ``seconds``, and return images per second."""
         measured = self.measure(seconds)
         return float(measured["images"] / measured["seconds"])
 
 
 def loader_alone(data: Dataset | Mix, **settings: Any) -> Loader:
-    """Return a loader for this process alone; it takes other samples for those that cannot be loaded."""
+    """Return a loader for this process alone, which replaces samples that cannot be loaded by others."""
     usual: dict[str, Any] = {"rank": 0, "world_size": 1, "seed": 0, "on_bad": "substitute", "max_bad": _ANY_NUMBER}
     return Loader(data, **usual | settings)
 
@@ -165,7 +165,7 @@ class Program:
             env=environment,
             process_group=0,  # so that its workers are stopped and ended with it
         )
-        self.pid = self._process.pid  # and that of the group of all its processes
+        self.pid = self._process.pid  # also the id of its process group
         self.ready: dict[str, Any] = {}  # what it printed when it had warmed up
 
     def wait_until_ready(self) -> None:
@@ -177,7 +177,7 @@ class Program:
         """Let it read for so long, and return its answer."""
         assert self._process.stdin is not None
         self._signal(signal.SIGCONT)
-        with suppress(BrokenPipeError):  # it has ended, which the missing answer says
+        with suppress(BrokenPipeError):  # it has ended, as the missing answer will tell
             self._process.stdin.write(f"{seconds}\n")
             self._process.stdin.flush()
         answer = self._answer(_ANSWER_SECONDS + 10 * seconds)
@@ -227,10 +227,10 @@ def in_turns(
     on_turn: Callable[[int, int, str], None] = lambda *_: None,
     failed: Callable[[str, ProgramFailed], None] | None = None,
 ) -> dict[str, list[T]]:
-    """Measure each case once a round, so that a drifting machine favours none; return a result a round of each.
+    """Measure each case once a round, so that a drifting machine favours none; return the results of each.
 
     ``on_turn`` is called before each turn with its number, the number of turns, and the name of its case; ``failed``
-    with the name of a program that failed, which has no more turns and no result, and why. Without it that is an error.
+    with the name of a program that failed, and the error: its results are dropped. Without ``failed`` it is raised.
     """
     results: dict[str, list[T]] = {name: [] for name in cases}
     turns = itertools.count()
@@ -261,9 +261,9 @@ def decode_endlessly(
     decode: DecodeMode = "exact",
     seed: int | None = None,
 ) -> Iterator[int]:
-    """Decode and resize images from memory, ``size`` at a time; yield the size of each run, which starts threads anew.
+    """Decode and resize images from memory, ``size`` at a time; yield the size of each run, which has new threads.
 
-    ``seed`` draws the order of each epoch; None: as the images come.
+    ``seed`` draws the order of each epoch; None keeps the order of the images.
     """
     count, epoch = len(images), 0
     order = in_order = np.arange(count, dtype=np.uint64)
@@ -286,11 +286,11 @@ def decode_endlessly(
         yield size
 
 
-# The page cache, which files leave without being root.
+# The page cache, from which any user can drop files.
 
 
 def files_of(dataset: Dataset, most: int | None = None) -> list[Path]:
-    """Return the files that are read: of a compressed shard the inflated one, of very many images about ``most``."""
+    """Return the files that are read: for a compressed shard its inflated file; of very many images about ``most``."""
     if dataset.remote is not None:
         raise ConfigError(f"{dataset.path} is in a store, and in no page cache of this machine; measure without --cold")
     if dataset.shards:
@@ -300,7 +300,7 @@ def files_of(dataset: Dataset, most: int | None = None) -> list[Path]:
 
 
 def drop_from_page_cache(paths: Iterable[Path]) -> float:
-    """Ask the system to forget what it holds of some files; return the share of bytes that is still in memory."""
+    """Ask the system to drop files from the page cache; return the share of their bytes that is still there."""
     if not hasattr(os, "posix_fadvise"):
         raise ConfigError(
             "this system has no posix_fadvise, so its page cache cannot be emptied; measure without --cold"
@@ -316,7 +316,7 @@ def drop_from_page_cache(paths: Iterable[Path]) -> float:
 
 
 def require_cold(paths: Sequence[Path]) -> None:
-    """Drop files from the page cache, and refuse figures that would not be cold."""
+    """Drop files from the page cache; raise `ConfigError` if too much stays for cold measurements."""
     if not paths:
         raise ConfigError("nothing that is chosen reads files of this machine; measure without --cold")
     share = drop_from_page_cache(paths)
@@ -336,7 +336,7 @@ def cached_bytes(path: Path) -> tuple[int, int]:
             return 0, 0
         mapped = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_COPY)
     present = np.zeros(-(-size // mmap.PAGESIZE), np.uint8)
-    with mapped:  # to be written to, as ctypes takes the address of such memory only
+    with mapped:  # writable (copy-on-write), because ctypes takes the address of writable memory only
         start = ctypes.c_char.from_buffer(mapped)
         system = ctypes.CDLL(None, use_errno=True)
         address, length = ctypes.c_void_p(ctypes.addressof(start)), ctypes.c_size_t(size)

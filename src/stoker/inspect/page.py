@@ -1,6 +1,6 @@
-"""Pages that stand alone: what they show of a dataset, an audit or a benchmark, and how it is drawn.
+"""Self-contained HTML pages about a dataset, an audit or a benchmark: what they show, and how it is drawn.
 
-HTML by jinja2, which the extra ``report`` brings.
+They are rendered by jinja2, which the extra ``report`` installs.
 
 Raises:
     ConfigError: On import: jinja2 is not installed.
@@ -63,13 +63,13 @@ _GALLERY = 24  # pictures of rejects
 _SEED = 17
 _AT_ONCE_REMOTE = 16
 _BATCH = 64
-_SIDE = 280  # pixels: sharp where a page shows it at half that size on a dense screen
+_SIDE = 280  # pixels; pages show pictures at half that size, so that they are sharp on dense screens
 _END_OF_IMAGE = b"\xff\xd9"
 _MAX_FILE_BYTES = 2**28
 _MAX_PIXELS = 2**27
 _QUOTED = re.compile(r"'[^']*'")
 _NUMBER = re.compile(r"\b(?:\d[\d,.]*\d|\d)")
-_NAMES = {"webp": "WebP", "jpeg2000": "JPEG 2000"}  # of others the word in capitals
+_NAMES = {"webp": "WebP", "jpeg2000": "JPEG 2000"}  # of other formats the word in capitals
 
 _GROUPS, _SIDE_BY_SIDE = 60, 6
 _OF_FINDING = 24
@@ -93,7 +93,7 @@ _MEANINGS = {
 
 @dataclass(frozen=True, slots=True)
 class SplitPortrait:
-    """One split."""
+    """What a page shows of one split."""
 
     samples: int  # how many it has
     size_bytes: int  # length of its shards or files
@@ -106,14 +106,14 @@ class SampleHeader:
     """What is known about a sample that was looked at."""
 
     split: str
-    index: int  # its number there
+    index: int  # its number in the split
     label: int = -1  # its class; -1 for none
     width: int = 0  # pixels a row; 0 where it is unreadable
     height: int = 0
     size_bytes: int = 0  # of its image
-    kind: str = ""  # what it is, such as ``JPEG 4:2:0``
-    source: str = ""  # name of the image it was made from, or where an unreadable one lies; empty where unknown
-    problem: str = ""  # why it is unreadable; empty where it is not
+    kind: str = ""  # kind of the image, such as ``JPEG 4:2:0``
+    source: str = ""  # name of its source image, or where an unreadable sample lies; empty if unknown
+    problem: str = ""  # why it is unreadable; empty if it is not
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +121,11 @@ class Measured:
     """What the headers of samples say."""
 
     seen: tuple[SampleHeader, ...]  # all samples that were looked at, in a random order
-    whole: bool  # whether these are all there are
+    whole: bool  # whether ``seen`` are all samples
 
     @property
     def readable(self) -> tuple[SampleHeader, ...]:
-        """Those without a problem."""
+        """The samples without a problem."""
         return tuple(header for header in self.seen if not header.problem)
 
     def column(self, name: str) -> NDArray[np.float64]:
@@ -134,7 +134,7 @@ class Measured:
 
     @property
     def kinds(self) -> list[tuple[str, int]]:
-        """What the images are, the most frequent first."""
+        """Kinds of images with their counts, the most frequent first."""
         return Counter(header.kind for header in self.readable).most_common()
 
 
@@ -154,7 +154,7 @@ class Rejects:
 
     total: int = 0
     of: int = 0  # items that were looked at: those of the source, or the samples that were drawn
-    reasons: tuple[tuple[str, int], ...] = ()  # why, with ``N`` for numbers, and how often
+    reasons: tuple[tuple[str, int], ...] = ()  # reasons, with ``N`` for numbers, and their counts
     gallery: tuple[Thumbnail, ...] = ()
 
 
@@ -194,7 +194,7 @@ def dataset_portrait(
     keys: RecordKeys | None = None,
     options: SourceOptions | None = None,
 ) -> Portrait:
-    """Look at a dataset: at what is recorded, and at the headers of random samples; of a small one, of all.
+    """Describe a dataset by its manifest, and by the headers of random samples, or of all samples if it is small.
 
     Memory: a few images at a time, and the thumbnails. A sample that cannot be read is counted and named. Rejects are
     shown as far as they are still in ``source``, which the dataset was built from.
@@ -204,7 +204,7 @@ def dataset_portrait(
     some = next(iter(splits.values()))
     measured = _measure(Splits(splits), samples, progress)
     counts: Mapping[str, Mapping[int, int]]
-    if any(dataset.manifest is None and dataset.shards for dataset in splits.values()):  # to count all is to read all
+    if any(dataset.manifest is None and dataset.shards for dataset in splits.values()):  # counting all would read all
         counts = {name: Counter(header.label for header in measured.seen if header.split == name) for name in splits}
     else:
         counts = {name: label_counts(dataset) for name, dataset in splits.items()}
@@ -247,7 +247,7 @@ def _split(dataset: Dataset) -> SplitPortrait:
 
 
 def _measure(splits: Splits, most: int, progress: Progress | None) -> Measured:
-    """Look at random samples, several at a time, or at all where they are few; what cannot be read has a problem."""
+    """Read the headers of random samples in parallel, or of all if they are few; an unreadable one has a problem."""
     numbers = random_sample(most, len(splits), _SEED).tolist()
     threads = _AT_ONCE_REMOTE if splits.is_remote else available_cpus()
     seen: list[SampleHeader] = []
@@ -306,7 +306,7 @@ def thumbnail(dataset: Dataset, header: SampleHeader) -> Thumbnail:
 
 
 def _below(root: Location, key: str) -> Location:
-    """Find a file by a name from ``rejects.jsonl``, which may say anything."""
+    """Return the path of a name from ``rejects.jsonl``, which is not trusted to lie in the source."""
     name, path = PurePosixPath(key), root / key
     if name.is_absolute() or ".." in name.parts or not path.lies_in(root):
         raise SourceError("lies outside of the source")
@@ -326,7 +326,7 @@ def _reason(reject: Reject) -> str:
 
 
 def _varied(rejects: Sequence[Reject]) -> list[Reject]:
-    """Return some of the rejects, of every reason about as many, in the order in which they are listed."""
+    """Return some of the rejects, about as many for every reason, in the order in which they are listed."""
     groups: dict[str, list[int]] = {}
     for position, reject in enumerate(rejects):
         groups.setdefault(_reason(reject), []).append(position)
@@ -390,8 +390,8 @@ class Album:
 def audit_albums(report: AuditReport, splits: Mapping[str, Dataset]) -> dict[str, tuple[Album, ...]]:
     """Return the images of an audit by the parts of its page: duplicates, findings, extremes, classes.
 
-    Duplicates are a group each, those across splits and of several classes first. Of many classes there are the most
-    and the least frequent.
+    Each group of duplicates has an album, those across splits and of several classes first. Of many classes, the most
+    and the least frequent are shown.
     """
 
     def pictures(images: Iterable[AuditedImage], unit: str = "") -> tuple[Thumbnail, ...]:
@@ -446,10 +446,10 @@ def _class_album(splits: Mapping[str, Dataset], known: ClassCount) -> Album:
 # How pages are drawn.
 
 _BINS = 40  # of a histogram
-_MOST_BARS = 120  # of other charts; of more values there are the means of neighbours
-_UNEQUAL = 50  # above this quotient of most and fewest heights are logarithms, which show both ends
+_MOST_BARS = 120  # of other charts; with more values, neighbours are averaged
+_UNEQUAL = 50  # ratio of largest and smallest value above which heights are logarithms
 _COLORS = ("blue", "teal", "sand", "slate")  # of splits, as pages/layout.html has them
-_ALL_NAMED = 40  # classes; of more, the ends are named and a curve shows the rest
+_ALL_NAMED = 40  # classes; of more, only the ends are named, and a chart shows all
 _ENDS = 10
 _KINDS = {"dataset": "Stoker dataset", "records": "TFRecords", "files": "image files"}
 
@@ -520,7 +520,7 @@ def info_page(portrait: Portrait) -> str:
 
 
 def _class_groups(classes: Sequence[ClassCount]) -> list[tuple[str, Sequence[ClassCount]]]:
-    """Return the classes that are named, in columns side by side, with the titles of these."""
+    """Return the classes that a page names, in columns side by side, with the titles of the columns."""
     if len(classes) > _ALL_NAMED:
         return [("The most frequent", classes[:_ENDS]), ("The rarest", classes[-_ENDS:])]
     half = len(classes) if len(classes) <= _ENDS else -(-len(classes) // 2)
@@ -529,21 +529,21 @@ def _class_groups(classes: Sequence[ClassCount]) -> list[tuple[str, Sequence[Cla
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Bars side by side."""
+    """A bar chart."""
 
     title: str
     note: str
     color: str
     heights: Sequence[float]  # per cent of the height of the chart
-    ends: tuple[str, str]  # what stands below the first bar and below the last
-    median: float | None = None  # where that lies, in per cent of the width
+    ends: tuple[str, str]  # labels below the first bar and below the last
+    median: float | None = None  # where the median lies, in per cent of the width
 
 
-def profile(values: Sequence[int], title: str, note: str, color: str, named: Callable[[float], str] = _count) -> Chart:
+def profile(values: Sequence[int], title: str, note: str, color: str, shown: Callable[[float], str] = _count) -> Chart:
     """Return a chart of values in their order."""
     means = [float(part.mean()) for part in np.array_split(np.array(values), min(len(values), _MOST_BARS))]
     most, least = max(means), min(filter(None, means), default=1.0)
-    note = f"up to {named(max(values))}{note}"
+    note = f"up to {shown(max(values))}{note}"
     heights = np.array(means) / most
     if most > _UNEQUAL * least:
         note += ", in logarithms"
@@ -569,18 +569,18 @@ def _aspect(log_ratio: float) -> str:
     return f"{2**log_ratio:.2f} : 1" if log_ratio >= 0 else f"1 : {2**-log_ratio:.2f}"
 
 
-def histogram(values: NDArray[np.float64], title: str, named: Callable[[float], str] = _count, note: str = "") -> Chart:
+def histogram(values: NDArray[np.float64], title: str, shown: Callable[[float], str] = _count, note: str = "") -> Chart:
     """Return a chart of how often values occur, and where their median is."""
     low, median, high = (float(value) for value in np.percentile(values, (0, 50, 99.5)))
     most = float(values.max())
-    # A few giants would press all others into one bar: the last bar holds what is above.
+    # A few outliers would press all others into one bar, so the last bar holds all values above its start.
     end = most if most - low <= 1.6 * (high - low) else high
     counts, _ = np.histogram(np.minimum(values, end), _BINS if end > low else 1, (low, end))
     heights = (100 * counts / counts.max()).tolist()
-    note = f"all {named(low)}{note}" if low == most else f"median {named(median)}{note}"
-    note += f"; the last bar holds all up to {named(most)}" if most > end else ""
+    note = f"all {shown(low)}{note}" if low == most else f"median {shown(median)}{note}"
+    note += f"; the last bar holds all up to {shown(most)}" if most > end else ""
     place = 100 * (median - low) / (end - low) if end > low else None
-    return Chart(title, note, "blue", heights, (named(low), named(end)), place)
+    return Chart(title, note, "blue", heights, (shown(low), shown(end)), place)
 
 
 def bench_page(report: BenchReport) -> str:

@@ -1,8 +1,8 @@
 """``stoker show``: PNG sheets of random samples as they are stored, and of what a transform makes of them.
 
-A sheet is a grid of tiles; a tile is a picture with three lines below it. Masks and extra images have tiles beside
-that of their image; beside transforms the first mask is drawn over all pictures. Text fields are the second line of an
-image. A sample that cannot be read or decoded has a tile that says why. Memory: the sheet, and one sample at a time.
+A sheet is a grid of tiles; a tile is a picture with three lines below it. Masks and extra images have tiles of
+their own beside their image; with transforms, the first mask is drawn over all pictures instead. Text fields are in the
+second line. A sample that cannot be read or decoded has a tile that says why. Memory: the sheet, and one sample.
 """
 
 from __future__ import annotations
@@ -102,15 +102,15 @@ class SheetSpec:
 
     split: str | None = None  # which split; None takes the only one, or train
     count: int | None = None  # how many samples; all of them when there are fewer. None: 24, or 6 with ``transforms``
-    seed: int = 17  # decides which; also the seed of the loader whose pixels are shown
+    seed: int = 17  # decides which samples; also the seed of the loader whose pixels are shown
     per_row: int | None = None  # without ``transforms``: samples in a row; None: 6
     boxes: bool = True  # whether annotated boxes are drawn
-    transforms: tuple[SheetTransform, ...] = ()  # what to show of each sample after it is shown as stored
+    transforms: tuple[SheetTransform, ...] = ()  # what to show of each sample beside its stored image
     epochs: tuple[int, ...] | None = None  # with ``transforms``: which epochs; None: 0 to 3
-    keys: RecordKeys | None = None  # where TFRecords of other origin hold what
-    source: SourceOptions | None = None  # of images that are not built: what the listing cannot find out by itself
-    mode: Mode = "RGB"  # in which channels and depth; as `stoker.open` takes it
-    exif: Exif | None = None  # whether images are turned upright; the same
+    keys: RecordKeys | None = None  # keys of TFRecords of other origin
+    source: SourceOptions | None = None  # options for images that are not built
+    mode: Mode = "RGB"  # channels and depth, as `stoker.open` takes them
+    exif: Exif | None = None  # whether images are turned upright, as `stoker.open` takes it
 
     def __post_init__(self) -> None:
         if self.transforms:
@@ -150,9 +150,9 @@ class SheetReport:
 def write_sheet(path: str | os.PathLike[str], out: str | os.PathLike[str], spec: SheetSpec) -> SheetReport:
     """Draw random samples of a dataset, the same for the same spec, and write them as one PNG, atomically.
 
-    What a transform makes of them are the pixels of a batch of `stoker.Loader` with the same transform and seed in that
-    epoch, as they are or larger by a whole factor; only those of more than 240 pixels are made smaller. Outlines in the
-    stored image show where each column comes from.
+    Transformed pictures have the pixels of a batch of `stoker.Loader` with the same transform, seed and epoch, as they
+    are or enlarged by a whole factor; only pictures of more than 240 pixels are shrunk. Outlines in the stored image
+    show where each column comes from.
     """
     if location(out).suffix.lower() != ".png":
         raise ConfigError(f"the sheet is a PNG, so the name {str(out)!r} must end in .png")
@@ -188,7 +188,7 @@ def write_sheet(path: str | os.PathLike[str], out: str | os.PathLike[str], spec:
                 drawn += [_draw_field(sample, name, sample.field(name)) for name in pictures]
             except StokerError as error:
                 damaged[index] = str(error)
-                if error.path is None:  # an error of its image does not know where it is
+                if error.path is None:  # an error of decoding does not know the path
                     damaged[index] = f"{format_where(*dataset.records.where(index))}: {error}"
                 drawn = [draw_damaged(index, damaged[index])]
             for position, tile in enumerate(drawn, number * tiles):
@@ -232,7 +232,7 @@ class Column:
 
 
 def columns_of(spec: SheetSpec, objects: int = _MAX_OBJECTS) -> list[Column]:
-    """Return the columns of a sheet, from the left; of objects, no more than there are in one image."""
+    """Return the columns of a sheet, from the left; for `ObjectCrops` one for each of ``objects``."""
     columns = []
     epochs = (0, 1, 2, 3) if spec.epochs is None else spec.epochs
     for number, transform in enumerate(spec.transforms):
@@ -277,7 +277,7 @@ def _tiles(
 
 
 def _draw_titles(sheet: Image.Image, transforms: Sequence[SheetTransform], columns: list[Column]) -> None:
-    """Write above the columns of each transform what it is, and above each of them when it is applied."""
+    """Write each transform above its columns, and the epoch or the object above each column."""
     draw = ImageDraw.Draw(sheet)
     draw.text((_GAP, _HEADER + 42), "as stored", font=_TEXT_FONT, fill=_DIM)
     for number, transform in enumerate(transforms):
@@ -298,16 +298,16 @@ def _draw_titles(sheet: Image.Image, transforms: Sequence[SheetTransform], colum
 class TransformedSample:
     """What a transform makes of one sample in one epoch."""
 
-    pixels: NDArray[np.uint8]  # uint8 (H, W, 3): those of a batch of `stoker.Loader`, as people can look at them
+    pixels: NDArray[np.uint8]  # uint8 (H, W, 3): those of a batch of `stoker.Loader`, made visible to people
     mask: NDArray[Any] | None  # the first mask of the sample, (H, W), as the transform makes it; None without one
-    boxes: NDArray[np.float32]  # float32 (T, 4): the annotated objects in it: xmin, ymin, xmax, ymax in pixels of it
+    boxes: NDArray[np.float32]  # float32 (T, 4): annotated objects: xmin, ymin, xmax, ymax in pixels of ``pixels``
     region: Region  # left, top, right and bottom of what it shows of the stored image, in pixels of that
     mirrored: bool  # whether left and right are exchanged
-    colors: tuple[tuple[str, float], ...]  # how the colours are changed, in that order: what is changed, and the factor
+    colors: tuple[tuple[str, float], ...]  # changes of colour, in order: name and factor
 
 
 class SampleTransformer(AbstractContextManager["SampleTransformer"]):
-    """Applies a transform to single samples, with the engine of a loader. Use it as a context.
+    """Applies a transform to single samples, with the engine of a loader. Use it in a ``with`` block.
 
     With `stoker.ObjectCrops` the first use of a dataset reads all of its annotations.
     """
@@ -400,7 +400,7 @@ def _draw_field(sample: Sample, name: str, pixels: NDArray[Any]) -> Image.Image:
 
 
 def class_lines(label: int, classes: Sequence[ClassLabel]) -> tuple[str, str]:
-    """Return the first phrase that describes a class, and its name and id; the name instead where it has no text."""
+    """Return the first phrase of the text of a class, and its name and id; without a text, its name, and its id."""
     if not 0 <= label < len(classes):
         return class_title(classes, label), ""
     known = classes[label]
@@ -442,7 +442,7 @@ def _length(value: float) -> str:
 
 
 def _outline(stored: Image.Image, extent: tuple[int, int], outlines: Sequence[tuple[Region, Color]]) -> None:
-    """Draw onto the tile of a stored image where its other pictures come from."""
+    """Outline on the tile of a stored image the regions that its other pictures show."""
     width, height = fitted_size(*extent, PICTURE, PICTURE)
     left, top = _MARGIN + (PICTURE - width) // 2, _MARGIN + (PICTURE - height) // 2
     draw = ImageDraw.Draw(stored)

@@ -119,7 +119,7 @@ class Problem:
 
 
 def problem_of(error: StokerError, path: Location, read_from: Path | None = None) -> Problem:
-    """Return an error of reading as a problem of ``path``, also where its local copy ``read_from`` was read."""
+    """Return an error of reading as a problem of ``path``, even if its local copy ``read_from`` was read."""
     what = str(error) if read_from is None else message_about(error, read_from, str(path))
     return Problem(str(path), error.record, error.offset, error.source, what)
 
@@ -165,7 +165,7 @@ def verify_dataset(
         targets = [_Target(name, root / shard.name, shard) for name, split in splits for shard in split.shards]
     records = None if manifest is None else manifest.records
     threads = available_cpus() if threads is None else threads
-    check_stacks(2 * threads)  # of both at once: threads are started when there is work, after both pools were made
+    check_stacks(2 * threads)  # of both pools at once: a pool starts its threads only when it has work
     with (
         stoppable_pool(threads, "stoker-records", only_reads=True) as pool,
         stoppable_pool(threads, "stoker-shards", only_reads=True) as shards,
@@ -198,7 +198,7 @@ class _Target:
 
 
 def _found_shards(root: Location, problems: list[Problem]) -> list[_Target]:
-    """Return the shards that are there, and add a problem for those that the names of the others promise."""
+    """Return the shards that exist, and add a problem for missing ones that the names of the others promise."""
     splits = find_shards(root)
     if not splits:
         raise no_records(root)
@@ -215,11 +215,11 @@ def _foreign_schema(root: Location, targets: Sequence[_Target], keys: RecordKeys
         with contextlib.suppress(ShardError, ExampleError):
             if (features := first_features(target.path)) is not None:
                 return find_layout(features, keys, str(root))
-    return dataclasses.replace(ImagenetSchema().info(0), features={})  # not a record to which it could be wrong
+    return dataclasses.replace(ImagenetSchema().info(0), features={})  # no record can be read that could contradict it
 
 
 def first_features(path: Location) -> Features | None:
-    """Return what the first record of a TFRecord holds; None where it has none that can be read."""
+    """Return what the first record of a TFRecord holds; None if no record can be read."""
     try:
         return next(leading_records([path], 1), None)
     except OSError as error:
@@ -243,9 +243,9 @@ def _warnings(root: Location, manifest: Manifest | None) -> Iterable[str]:
 
 
 class _Checks:
-    """The checks of all shards, and the sums of what they saw. Safe in any thread.
+    """The checks of all shards, and their counts. Safe in any thread.
 
-    Where the number of records is unknown, that for the progress is estimated from the shards checked so far.
+    If the number of records is unknown, the progress estimates it from the shards checked so far.
     """
 
     def __init__(
@@ -264,12 +264,12 @@ class _Checks:
         self._seen_shards = self._seen_records = self._seen_bytes = 0
         self.records = self.size_bytes = 0  # records looked into; bytes of the shards
         self.labels: dict[str, Counter[int]] = {}  # how often each label was seen, by split
-        self.formats: Counter[str] = Counter()  # how often each format of images was
+        self.formats: Counter[str] = Counter()  # how often each format of images was seen
 
     def check_shard(self, target: _Target) -> tuple[list[Problem], list[Problem]]:
         """Return the damage of a shard as a whole, and that of its records, in their order.
 
-        Must not run in a thread of the pool, which checks runs of its records.
+        Must not run in a thread of the pool, because it waits for that pool to check the records.
         """
         try:
             with target.path.local_copy() as copy:
@@ -356,7 +356,7 @@ def _check_frames(path: Location, copy: Path, listed: Shard | None) -> _Frames:
     if scanned is not None:
         rows = scanned
     elif indexed is not None:
-        rows, damage = indexed, None  # the check of the record itself reports it
+        rows, damage = indexed, None  # the check of the damaged record reports it
     else:
         rows, damage = (_NO_ROWS, damage) if is_compressed and inflated is None else _rows_by_headers(plain)
     if damage is not None:
@@ -364,7 +364,7 @@ def _check_frames(path: Location, copy: Path, listed: Shard | None) -> _Frames:
         if not is_compressed:
             problems.append(file_problem(path, "no index leads to the records behind the damage"))
     if listed is not None:
-        if checksum is None or is_compressed:  # the manifest has that of the compressed bytes
+        if checksum is None or is_compressed:  # the manifest has the checksum of the compressed bytes
             checksum = _checksum(copy)
         problems += _against_manifest(path, listed, size, len(rows), checksum)
         if not is_compressed and not index_path(path).lexists():
@@ -427,9 +427,9 @@ def _against_manifest(path: Location, listed: Shard, size: int, records: int, ch
 
 
 def _differing(path: Location, facts: Iterable[tuple[str, object, object]]) -> Iterator[Problem]:
-    """Yield a problem for each fact that the manifest contradicts: in words, as it is, as the manifest says."""
-    for fact, there, listed in facts:
-        if there != listed:
+    """Yield a problem for each fact (text, actual value, listed value) that the manifest contradicts."""
+    for fact, actual, listed in facts:
+        if actual != listed:
             yield file_problem(path, f"{fact}; the manifest says {listed}")
 
 
@@ -577,7 +577,7 @@ def _read_texts(root: Location) -> tuple[Manifest | None, tuple[ClassLabel, ...]
     """Return the manifest, the classes, and what is wrong with either; None as manifest for shards of other origin."""
     if not (root / MANIFEST_NAME).lexists():
         refuse_unfinished(root)
-        what = f"is missing, and {REJECTS_NAME} is there; restore it, or build again"  # which only comes with one
+        what = f"is missing, and {REJECTS_NAME} is there; restore it, or build again"  # and rejects come with one
         return None, (), [file_problem(root / MANIFEST_NAME, what)] if (root / REJECTS_NAME).lexists() else []
     try:
         manifest = read_manifest(root)
