@@ -1,8 +1,8 @@
 """Sources of images: each is listed once, in an order that does not depend on the file system.
 
-- ``kinds``: asks each kind of source in turn (start here to add one); ``look``: what kinds check; ``listing``: files
+- ``kinds``: asks each kind of source in turn (start here to add one); ``look``: what each kind checks
 - modules that end with a `Kind`, such as ``coco``: the kinds
-- ``source``: the listed source, and the builder that a kind fills; ``items``: its table
+- ``source``: the listed source, and the builder that a kind fills; ``items``: its table; ``listing``: saving it
 - ``reader``: reads the items of a source; ``parquet_files``: reads Parquet
 - ``boxes``: boxes; ``drawn_masks``: masks; ``pixels``: images and masks beside an image
 - ``tables``: rows and columns of tables

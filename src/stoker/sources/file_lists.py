@@ -226,7 +226,7 @@ class _FileLists:
             raise self._unlabelled_error(where, line)
 
     def _find_separator(self, path: Location) -> bytes | None:
-        """Return what stands between the paths and the labels of a list; None if it has no labels."""
+        """Return the separator of the paths and the labels of a list; None if it has no labels."""
         undecided = 0
         for number, line in numbered_lines(path):
             text = line.strip()

@@ -125,7 +125,7 @@ def raw_lines(path: Location, most_bytes: int) -> Iterator[tuple[int, bytes]]:
 
 
 def numbered_lines(path: Location) -> Iterator[tuple[int, bytes]]:
-    """Yield the number (from 1) and the text of each line, without its end (LF or CR LF), blank ones too."""
+    """Yield the number (from 1) and the text of each line, also of blank ones, without its end (LF or CR LF)."""
     for number, line in raw_lines(path, _MAX_LINE_BYTES):
         yield number, line.removesuffix(b"\n").removesuffix(b"\r")
 
@@ -180,7 +180,7 @@ class Skipped:
 
     # how many, by suffix or by kind (``hidden``, ``junk``, ``special file``, ``link out of the tree``, ...)
     ignored: Counter[str] = field(default_factory=Counter)
-    warnings: list[str] = field(default_factory=list)  # warnings for the user, in the order in which they were found
+    warnings: list[str] = field(default_factory=list)  # warnings for the user, in order
     noted: defaultdict[str, list[bytes]] = field(default_factory=lambda: defaultdict(list))  # names, by kind
 
     def warn(self, names: Sequence[bytes | str], message: str, kind: str | None = None) -> None:

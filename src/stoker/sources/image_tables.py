@@ -111,7 +111,7 @@ class ImageTable:
     folder: bytes  # folder of its images below the source: empty, or ending in a slash
     split: str | None  # the split of its images; None if their paths or a column say it
     image: str = FILE_NAME  # the column with the names of the images
-    ending: str = ""  # what follows the names in the table in the names of the files
+    ending: str = ""  # suffix of the files that their names in the table lack
     classes: Classes | None = None  # the columns of the classes; None: as in metadata files
     split_column: str | None = None  # the column of the splits
     is_found: bool = False  # whether images may lie in any folder, and rows may lack values; not in metadata files

@@ -108,7 +108,7 @@ class Blobs:
         return self.data[self.starts[row] : self.starts[row + 1]]
 
     def values(self, first: int, end: int) -> Iterator[bytes]:
-        """Yield the values of some rows that follow one another."""
+        """Yield the values of consecutive rows."""
         for start, stop in pairwise(self.starts[first : end + 1].tolist()):
             yield self.data[start:stop]
 
@@ -140,7 +140,7 @@ class RecordNames(Blobs):
         return next(self.values(row, row + 1))
 
     def values(self, first: int, end: int) -> Iterator[bytes]:
-        """Yield the names of some rows that follow one another."""
+        """Yield the names of consecutive rows."""
         numbers = self.numbers[first:end]
         positions = numbers - self.firsts[np.searchsorted(self.firsts, numbers, "right") - 1]
         return map(b"record %d".__mod__, positions.tolist())
@@ -376,7 +376,7 @@ class Item:
     Attributes:
         path: Its path as the file system or the archive spells it: relative to the base of the source, absolute, or
             inside its archive. A tar inside a tar counts as a folder.
-        label: Index into the classes of the source (0-based, before any label base); -1 when it has none.
+        label: Index into the classes of the source (0-based, before any label base); -1 without a class.
         size_bytes: Its size when it was listed.
         number: Its position in the listing, or in the sequences that it comes from, counted over all of them.
         object: Index of the annotated object that it stands for; -1 for the whole image.
@@ -407,7 +407,7 @@ class ItemTable:
 
     Attributes:
         paths: The path of each item.
-        labels: int32 (N,): class index of each item; -1 when it has none.
+        labels: int32 (N,): class index of each item; -1 without a class.
         sizes: int64 (N,): bytes of each image when it was listed.
         numbers: int64 (N,): position of each item in the listing.
         objects: int32 (N,): index of the annotated object that each item stands for; -1 for the whole image.
@@ -599,7 +599,7 @@ class ItemCollector:
         for first, end in chunks(count):
             label_column[first:end] = label_of_group[groups[first:end]]
         table = ItemTable(paths, label_column, sizes, numbers, np.broadcast_to(np.int32(-1), count), self.columns)
-        # One integer for split and label; a negative one for what is not an item.
+        # One integer for split and label; negative for files that are not items.
         ranks = np.asarray(splits, np.int64) * 2**32 + np.asarray(labels, np.int64) + 1
         with random_access(groups, paths.data, paths.starts, label_column, sizes):
             order, ends = self._order(table, groups, ranks)

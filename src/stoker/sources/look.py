@@ -99,7 +99,7 @@ class Look:
         self.progress = progress  # called after every few images or annotations
         self.without = without  # a folder in it to ignore
         self.is_file = self.path.is_file()
-        self.layout: Layout | None = None  # where the parts of a folder lie; None if it is no folder
+        self.layout: Layout | None = None  # where the parts of a folder lie; None if it is not a folder
         self._results: dict[Any, Any] = {}
         if self.path.is_dir():
             if without is not None and self.path.lies_in(without):

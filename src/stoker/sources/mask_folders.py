@@ -65,7 +65,7 @@ _Role = Literal["images", "masks"]
 
 @dataclass(frozen=True, slots=True)
 class _Folder:
-    """A folder: its path below the source, with a slash at the end, and its role; a guess is one that no name says."""
+    """A folder, with its path below the source, which ends in a slash; with ``is_guess`` no name says its role."""
 
     path: bytes
     role: _Role

@@ -427,7 +427,7 @@ class _Rows:
     def _class_name(self, path: Location, row: int, label: Any, head: _Head) -> bytes | None:
         """Return the class of a row: its name, or its number if classes have no names; None without a label."""
         if isinstance(label, float) and label.is_integer():
-            label = int(label)  # as pandas writes whole numbers beside missing ones
+            label = int(label)  # pandas writes whole numbers as floats if some are missing
         if label is None or label in (-1, "") or (isinstance(label, float) and math.isnan(label)):
             self._unlabelled += 1
             return None

@@ -387,7 +387,7 @@ def _writing_to(folder: Path, file: Location) -> Iterator[None]:
 
 
 def _key(source: ParquetFile, columns: Columns) -> str:
-    """Return hex digits of a digest of the path and of one of the content."""
+    """Return hex digits: a digest of the path, and one of the content."""
     where = hashlib.sha256(source.path.to_uri()).hexdigest()[:_KEY_DIGITS]
     info = source.path.parent.snapshot()(source.path.name)
     stamp = info.stamp if info is not None else ""

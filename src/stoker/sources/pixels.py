@@ -39,8 +39,8 @@ class RecordPixels:
         """Return another image as it is stored.
 
         Raises:
-            SourceError: It is none, or not as large.
-            OSError: Its file cannot be read, for another reason than that it is not there.
+            SourceError: It is not an image, or not as large as the record's image.
+            OSError: Its file cannot be read, for a reason other than that it does not exist.
         """
         with _of_field(name):
             given = read_image(name, value)[0]
@@ -52,8 +52,8 @@ class RecordPixels:
         """Return a mask of the image as it is stored.
 
         Raises:
-            SourceError: It is none, or not as large.
-            OSError: Its file cannot be read, for another reason than that it is not there.
+            SourceError: It is not a mask, or not as large as the record's image.
+            OSError: Its file cannot be read, for a reason other than that it does not exist.
         """
         wanted = self._stored.source_size
 
@@ -105,7 +105,7 @@ def features_beside(data: bytes, fields: Mapping[str, Field], values: Mapping[st
     Raises:
         SourceError: A value does not fit its field; see `stoker.fields.encode_fields`.
         ImageError: A build would reject the image.
-        OSError: A file cannot be read, for another reason than that it is not there.
+        OSError: A file cannot be read, for a reason other than that it does not exist.
     """
     has_images = any(field.is_image for field in fields.values())
     return encode_fields(fields, values, _KeptPixels(_KEEP, convert(data, _KEEP)) if has_images else None)

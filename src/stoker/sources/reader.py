@@ -229,7 +229,7 @@ class IndexedReader(Reader):
 
     @abstractmethod
     def values(self, item: Item, names: Collection[str] | None = None) -> dict[str, Any]:
-        """Return the values of the fields of an item as the source has them, unchecked; None for what is missing.
+        """Return the values of the fields of an item as the source has them, unchecked; None for missing values.
 
         Args:
             item: The item.

@@ -114,7 +114,7 @@ def fields_of_first(records: Any, first: Callable[[], Any]) -> dict[str, Field]:
 class RecordFields:
     """Turns records into images to build from. Safe in any thread."""
 
-    roles: Roles  # what their fields are
+    roles: Roles  # the fields by their roles
     label: fields.Label | None  # the field of the class; None without classes
     boxes: fields.Boxes | None  # the field of the boxes; None without boxes
     is_guess: bool  # whether the fields were inferred, not given
@@ -639,7 +639,7 @@ def index_records(
     """
     known = _Sequences.inspect(given, chosen, progress)
     if known.fields.is_guess and len(known.given[split]):
-        known.fields.boxes_of(read_record(known.given[split], 0))  # if the first ones are in pixels, all may be
+        known.fields.boxes_of(read_record(known.given[split], 0))  # refuses boxes in pixels at once, not in each record
     table, missing = _index(known.given[split], known.fields, progress)
     digest = hashlib.sha256(known.identity.encode() + known.version.encode())
     for column in (table.labels, table.sizes):

@@ -254,7 +254,7 @@ class Source:
 
         Raises:
             OSError: It cannot be read; a ``StorageError``, if its store cannot be reached.
-            StokerError: It is larger than 1 GiB, its archive is shorter than it was, its URL leads to none, or its
+            StokerError: It is larger than 1 GiB, its archive is shorter than it was, its URL leads to no image, or its
                 record is damaged.
         """
         image = self.reader.load(item)

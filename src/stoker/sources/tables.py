@@ -57,7 +57,7 @@ _SEPARATOR_LINE = re.compile('\ufeff?"?sep=(.)"?', re.IGNORECASE)
 _MAX_LINE_BYTES, _HEAD_BYTES = 2**24, 2**16
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _TOKEN, _NUMBERED = ["image", "caption"], re.compile(r"(.+\.[A-Za-z]{3,4})#[0-9]+")
-"""Names for the columns of Flickr's captions, which has none, and the form of cells in the first: ``1.jpg#0``."""
+"""Names for the columns of Flickr's captions, which have none, and the form of cells in the first: ``1.jpg#0``."""
 _WORD_AND_REST = 2
 LOOKED_AT = 1000
 """How many of the first rows decide what the columns are."""
@@ -220,7 +220,7 @@ class _Dialect:
 
 
 def _dialect_of(path: Location, separator: str | None) -> _Dialect:
-    """Return the dialect of a file: with ``separator``, or the one that its header has most of (a text: all lines)."""
+    """Return how columns are separated. Default: by what the header has most of; in a text all lines must have it."""
     head = path.read_head(_HEAD_BYTES)
     text = head.decode(_encoding_of(head), "replace")
     header = re.split("[\r\n]", text, maxsplit=1)[0]
@@ -671,7 +671,7 @@ class TableRows:
         if isinstance(value, bool):
             value = str(value)  # as in CSV
         if isinstance(value, float) and value.is_integer():
-            value = int(value)  # as pandas writes whole numbers beside missing ones
+            value = int(value)  # pandas writes whole numbers as floats if some are missing
         is_number = type(value) is int if self._is_json else _CLASS_ID.fullmatch(value) is not None
         if self._is_json and is_number and value < -1:
             raise damaged(path, line, f"the label is {value}; class ids count from 0, and -1 is no class")
