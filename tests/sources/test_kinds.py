@@ -45,6 +45,15 @@ def test_options_that_mean_nothing_to_a_kind_are_refused(name: str, tmp_path: Pa
                 list_source(str(source), options)
 
 
+@pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_a_dataset_that_is_built_in_the_source_is_no_part_of_it(name: str, tmp_path: Path) -> None:
+    source = LAYOUTS[name](tmp_path / "source")
+    before = list_source(str(source)).fingerprint()
+    stoker.build(source, tmp_path / "source" / "dataset", max_rejects=100, progress=False)
+    assert list_source(str(source)).fingerprint() == before
+
+
 def contents(dataset: stoker.Dataset) -> Counter[str]:
     """The samples that can be read, with boxes as records have them."""
     counted: Counter[str] = Counter()

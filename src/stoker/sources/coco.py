@@ -29,10 +29,11 @@ from stoker.errors import ConfigError, SourceError
 from stoker.fields import Json, Mask, Text
 from stoker.sources.boxes import BoxColumns, TableBoxes, flaws_of, place_box
 from stoker.sources.drawn_masks import drawn_mask, is_drawn, is_side, shown
-from stoker.sources.files import conversion_of, in_order, is_dataset, sizes_of
+from stoker.sources.files import conversion_of, in_order, sizes_of
 from stoker.sources.image_tables import image_base
 from stoker.sources.items import GrowingBlobs, GrowingColumn
 from stoker.sources.labels import has_control_character
+from stoker.sources.look import Look, is_built_in
 from stoker.sources.names import (
     SPLIT_FOLDERS,
     SPLIT_WORDS,
@@ -52,8 +53,6 @@ from stoker.types import MAX_CLASSES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-
-    from stoker.sources.look import Look
 
 
 _MAX_BYTES = 2**30
@@ -226,7 +225,7 @@ def unused_beside(look: Look, base: Location, folders: Sequence[Location]) -> It
         children = [path / os.fsdecode(name) for name in look.folders_in(path.to_uri())]
         for child in children:
             is_left_out = child in used or child.name == _ANNOTATIONS or child.name.startswith(".")
-            if not (is_left_out or is_dataset(child) or (look.without is not None and child.is_same(look.without))):
+            if not (is_left_out or is_built_in(child, look.without)):
                 yield path_below(child, base)
 
 

@@ -42,7 +42,7 @@ _MAX_NOTED = 2**16
 _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")
 
-_DATASET_MARKS = frozenset(map(str.encode, (MANIFEST_NAME, JOURNAL_NAME, BUILD_FOLDER)))
+DATASET_MARKS = frozenset(map(str.encode, (MANIFEST_NAME, JOURNAL_NAME, BUILD_FOLDER)))
 """Names in a dataset of Stoker: the first one when it is built; the others, on disk and in a store, before that."""
 _MANIFEST_BEGINS = re.compile(rb'\s*\{\s*"format":\s*"stoker-dataset"')
 _HEAD_BYTES = 128
@@ -311,7 +311,7 @@ class Walk:
                     hidden.add(top)
                 elif is_sidecar(path):
                     skipped.count_sidecar(path)
-                    if path in _DATASET_MARKS:
+                    if path in DATASET_MARKS:
                         marks.add(path)
                 elif size is None:
                     skipped.ignored["special file"] += 1
@@ -319,7 +319,7 @@ class Walk:
                     files.append((path, size))
         skipped.ignored.update("junk" if top.rpartition(b"/")[2] in JUNK else "hidden" for top in hidden)
         files.sort()
-        marks |= hidden & _DATASET_MARKS
+        marks |= hidden & DATASET_MARKS
         return Listing(files, skipped, is_dataset=bool(marks) and is_dataset(from_uri(self._at(folder))))
 
     def _enters(self, folder: bytes, skipped: Skipped, *, leads_back: bool) -> bool:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from stoker.sources.files import folders_in, is_dataset, seen_in
+from stoker.sources.files import DATASET_MARKS, folders_in, is_dataset, seen_in
 from stoker.sources.names import NOT_CLASSES, is_image_name, is_sidecar
 from stoker.sources.options import SourceOptions
 from stoker.storage import Child, Location, location
@@ -35,6 +35,7 @@ T = TypeVar("T")
 _SPLIT_NAMES = ("train", "validation", "val")
 _BESIDE_IMAGES = NOT_CLASSES | {b"Images"}
 _LOOKED_AT = 1000
+_FEW = 4  # folders, of which it is asked whether they are datasets: how many there are decides what kind they are of
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,17 +71,24 @@ def _holds_splits(folder: Location) -> bool:
     return any((folder / name).is_dir() for name in _SPLIT_NAMES)
 
 
+def is_built_in(folder: Location, without: Location | None) -> bool:
+    """Return whether a dataset lies in a folder, or will: where one is to be built without being part of the source."""
+    return (without is not None and folder.is_same(without)) or is_dataset(folder)
+
+
 def _other_folders(folder: Location, known: frozenset[bytes], without: Location | None) -> Iterator[bytes]:
     """Yield the names of folders that could be classes or splits: neither ``known`` ones, nor hidden, nor datasets."""
     for name in folders_in(folder.to_uri()):
         inner = folder / os.fsdecode(name)
-        is_left_out = without is not None and inner.is_same(without)
-        if not name.startswith(b".") and name not in known and not is_left_out and not is_dataset(inner):
+        if not name.startswith(b".") and name not in known and not is_built_in(inner, without):
             yield name
 
 
 class FolderContents(NamedTuple):
-    """The names in a folder, sorted, without hidden ones; only some of them if there are many."""
+    """The names in a folder, sorted, without hidden ones and datasets; some of them if there are many.
+
+    Nothing of a folder that is a dataset.
+    """
 
     folders: list[str]
     files: list[str]
@@ -139,18 +147,21 @@ class Look:
 
     def look_into(self, folder: Location) -> FolderContents:
         """Return some of what lies in a folder; each folder is listed once."""
-        return self._once(folder, lambda: _contents_of(folder))
+        return self._once(folder, lambda: self._contents_of(folder))
+
+    def _contents_of(self, folder: Location) -> FolderContents:
+        some = dict(islice(seen_in(folder.to_uri()), _LOOKED_AT))
+        if (DATASET_MARKS & some.keys() or len(some) == _LOOKED_AT) and is_dataset(folder):
+            return FolderContents([], [], "")
+        shown = sorted((os.fsdecode(name), is_folder) for name, is_folder in some.items() if name[:1] != b".")
+        folders, files = ([name for name, is_folder in shown if is_folder is kind] for kind in (True, False))
+        if len(folders) <= _FEW:
+            folders = [name for name in folders if not is_built_in(folder / name, self.without)]
+        ends = Counter((folder / name).suffix for name in files if not is_sidecar(os.fsencode(name)))
+        return FolderContents(folders, files, max(ends, key=lambda end: ends[end], default=""))
 
     def _once(self, key: object, find: Callable[[], T]) -> T:
         if key not in self._results:
             self._results[key] = find()
         result: T = self._results[key]
         return result
-
-
-def _contents_of(folder: Location) -> FolderContents:
-    some = {(os.fsdecode(name), is_folder) for name, is_folder in islice(seen_in(folder.to_uri()), _LOOKED_AT)}
-    shown = [(name, is_folder) for name, is_folder in sorted(some) if name[0] != "."]
-    folders, files = ([name for name, is_folder in shown if is_folder is kind] for kind in (True, False))
-    ends = Counter((folder / name).suffix for name in files if not is_sidecar(os.fsencode(name)))
-    return FolderContents(folders, files, max(ends, key=lambda end: ends[end], default=""))
