@@ -1,4 +1,4 @@
-"""``stoker audit``: duplicates, statistics and odd images, before anything is trained on them."""
+"""``stoker audit``: find duplicates, statistics and odd images, before anything is trained on them."""
 
 from __future__ import annotations
 
@@ -78,9 +78,9 @@ def _print(report: AuditReport) -> None:
             output.line(f"{name}: {', '.join(parts)}")
     for name, (least, median, most) in report.sizes.items():
         output.line(f"{name}: {_shown(least)} to {_shown(most)}, median {_shown(median)}")
-    known = sorted(report.classes, key=lambda known: known.total)
-    if known and known[-1].total:
-        few, many = known[0], known[-1]
+    ordered = sorted(report.classes, key=lambda entry: entry.total)
+    if ordered and ordered[-1].total:
+        few, many = ordered[0], ordered[-1]
         text = f"{few.total:,} ({few.name or few.label}) to {many.total:,} ({many.name or many.label})"
         output.line(f"images of a class: {text}")
     for how, what in (("bytes", "equal files"), ("pixels", "equal pixels"), ("near", "near duplicates")):

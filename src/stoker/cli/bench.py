@@ -1,4 +1,4 @@
-"""``stoker bench``: images per second of every way to read images, in turns; a table, JSON, or a page."""
+"""``stoker bench``: measure images per second of every way to read images, for a table, JSON, or a page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``stoker build``: images to a dataset."""
+"""``stoker build``: turn images into a dataset."""
 
 from __future__ import annotations
 
@@ -161,12 +161,12 @@ def overwriter(args: argparse.Namespace) -> Callable[[str], None] | None:
     if not args.overwrite:
         return None
 
-    def agree(there: str) -> None:
+    def agree(contents: str) -> None:
         if args.yes:
             return
         if not sys.stdin.isatty():
-            raise UsageError(f"--overwrite would remove the {there} in {args.destination}; add --yes to allow it")
-        answer = output.typed(f"remove the {there} in {args.destination}? [y/N] ")
+            raise UsageError(f"--overwrite would remove the {contents} in {args.destination}; add --yes to allow it")
+        answer = output.typed(f"remove the {contents} in {args.destination}? [y/N] ")
         if (answer or "").lower() not in ("y", "yes"):
             message = f"{args.destination} was left as it is; build into another directory, or answer y"
             raise DestinationError(message, path=args.destination)
@@ -228,8 +228,8 @@ def _part_fields(report: PartReport) -> dict[str, Any]:
 
 
 def _shards_of(report: PartReport) -> str:
-    there = f", {report.resumed_shards:,} of them there already" if report.resumed_shards else ""
-    return f"{report.part}: {report.shards:,} of {format_count(report.all_shards, 'shard')}{there}"
+    resumed = f", {report.resumed_shards:,} of them there already" if report.resumed_shards else ""
+    return f"{report.part}: {report.shards:,} of {format_count(report.all_shards, 'shard')}{resumed}"
 
 
 def _print(report: BuildReport, destination: str) -> None:

@@ -1,4 +1,4 @@
-"""``stoker completion``: the script that makes a shell complete commands, options and values."""
+"""``stoker completion``: print the script that makes a shell complete commands, options and values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``stoker info``: what a dataset holds, without reading its images."""
+"""``stoker info``: print what a dataset holds, without reading its images."""
 
 from __future__ import annotations
 
@@ -196,10 +196,10 @@ def _checked(manifest: Manifest) -> str:
 
 
 def _print_histograms(info: DatasetInfo | ImagesInfo, splits: Sequence[str], note: str) -> None:
-    boxes = sum(known.total for known in info.box_histogram)
+    boxes = sum(entry.total for entry in info.box_histogram)
     if not info.box_histogram and not info.histogram:
         output.line("no classes")
-    elif not info.box_histogram or any(known.total for known in info.histogram):
+    elif not info.box_histogram or any(entry.total for entry in info.histogram):
         _print_histogram(info.histogram, splits, "classes", "records", [note] * bool(note))
     if info.box_histogram:
         what = f"classes of {format_count(boxes, 'box')}"
@@ -209,27 +209,27 @@ def _print_histograms(info: DatasetInfo | ImagesInfo, splits: Sequence[str], not
 def _print_histogram(
     histogram: Sequence[ClassCount], splits: Sequence[str], what: str, of: str, facts: list[str]
 ) -> None:
-    ordered = sorted(histogram, key=lambda known: (-known.total, known.label))
-    empty = sum(known.total == 0 for known in ordered)
+    ordered = sorted(histogram, key=lambda entry: (-entry.total, entry.label))
+    empty = sum(entry.total == 0 for entry in ordered)
     facts = [f"{empty:,} of them without {of}"] * bool(empty) + facts
     output.line(", ".join([f"{what}: {len(ordered):,}", *facts]))
     top, bottom = (ordered, []) if len(ordered) <= 2 * _ENDS + 2 else (ordered[:_ENDS], ordered[-_ENDS:])
-    most = max((known.total for known in ordered), default=0)
-    rows = [_class_row(known, splits, most) for known in top]
+    most = max((entry.total for entry in ordered), default=0)
+    rows = [_class_row(entry, splits, most) for entry in top]
     if bottom:
         rows.append(("...", f"{len(ordered) - 2 * _ENDS:,} more", "", *[""] * len(splits), ""))
-        rows += [_class_row(known, splits, most) for known in bottom]
+        rows += [_class_row(entry, splits, most) for entry in bottom]
     output.table([">id", "class", "text", *(f">{name}" for name in splits), "share of the largest"], rows)
 
 
-def _class_row(known: ClassCount, splits: Sequence[str], most: int) -> tuple[object, ...]:
-    text = known.text if len(known.text) <= 32 else known.text[:29] + "..."
+def _class_row(entry: ClassCount, splits: Sequence[str], most: int) -> tuple[object, ...]:
+    text = entry.text if len(entry.text) <= 32 else entry.text[:29] + "..."
     return (
-        str(known.label),
-        known.name,
+        str(entry.label),
+        entry.name,
         text,
-        *(known.counts.get(name, 0) for name in splits),
-        output.bar(known.total / max(1, most), _BAR),
+        *(entry.counts.get(name, 0) for name in splits),
+        output.bar(entry.total / max(1, most), _BAR),
     )
 
 

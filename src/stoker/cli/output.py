@@ -71,7 +71,7 @@ def fields_of(report: Any) -> dict[str, Any]:
 
 def classes_of(counts: Iterable[ClassCount]) -> list[dict[str, Any]]:
     """Return how often classes occur, for a JSON document."""
-    return [fields_of(known) | {"total": known.total} for known in counts]
+    return [fields_of(entry) | {"total": entry.total} for entry in counts]
 
 
 def bar(share: float, width: int) -> str:
@@ -130,7 +130,7 @@ def shown_progress(verb: str, what: str = "images", bad: str = "rejected") -> Ab
 
 
 def reasons(rejects: Sequence[Reject]) -> list[tuple[int, str]]:
-    """Return how often each reason of rejects occurs, the most frequent first; the last row sums up the rest."""
+    """Return reasons of rejects with their counts, the most frequent first; the last row sums up the rest."""
     counts = Counter(reject.reason for reject in rejects).most_common()
     shown, rest = counts[:_REASONS], counts[_REASONS:]
     others = [(sum(count for _, count in rest), f"{len(rest):,} other reasons")] if rest else []
@@ -138,7 +138,7 @@ def reasons(rejects: Sequence[Reject]) -> list[tuple[int, str]]:
 
 
 def converted(manifest: Manifest) -> dict[str, str]:
-    """Return one fact about images that a build could not keep: how it stored them, and how many of each format."""
+    """Return a fact about images that a build could not keep: how it stored them, and how many of each format."""
     title = "converted to JPEG" if manifest.formats.keys() <= {"jpeg"} else "converted"
     if manifest.schema.image_encoding == "raw":
         title = "decoded from other kinds"
@@ -262,7 +262,7 @@ def page_module(path: str) -> ModuleType:
     return page
 
 
-# Asking the person at the terminal.
+# Asking the user at the terminal.
 
 
 def typed(question: str) -> str | None:

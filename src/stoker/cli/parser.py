@@ -90,8 +90,8 @@ class CommandParser(argparse.ArgumentParser):
             self.error(f"{typed} is ambiguous: it could be {alternatives(matching)}")
         return f"{matching[0]}{equals}{value}"
 
-    # Errors about one argument. The messages of argparse name values in another way than ours, and suggest no others
-    # before Python 3.14.
+    # Errors about one argument. The messages of argparse show values in another form than ours, and suggest
+    # nothing before Python 3.14.
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:

@@ -50,9 +50,9 @@ def _document(report: BuildForecast) -> dict[str, Any]:
         "source": tree.root,
         "recipe": report.settings.recipe.resolved(),
         "classes": [
-            {"name": known.name, "text": known.text, "items": count}
+            {"name": entry.name, "text": entry.text, "items": count}
             | ({"boxes": report.box_counts[label]} if report.box_counts else {})
-            for label, (known, count) in enumerate(zip(tree.class_labels, report.class_counts, strict=True))
+            for label, (entry, count) in enumerate(zip(tree.class_labels, report.class_counts, strict=True))
         ],
         "items": report.plan.items,
         "bytes": report.plan.size_bytes,

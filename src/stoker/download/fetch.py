@@ -116,7 +116,7 @@ def parse_base(text: str) -> tuple[str, Account | None]:
 
 
 def shown(url: str) -> str:
-    """Return a URL for a person: without user name, password, query and fragment, all of which may hold secrets."""
+    """Return a URL for display: without user name, password, query and fragment, all of which may hold secrets."""
     parts = urlsplit(url)
     return SplitResult(parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", "").geturl()
 
@@ -375,7 +375,7 @@ class _Transfer:
                 await self._receive(response, total if size is None else size)
 
     def _check_head(self, response: ClientResponse) -> int | None:
-        """Check that what follows continues the part; return the size of the whole file, None if it is not known."""
+        """Check that the body will continue the part; return the size of the whole file, None if it is not known."""
         status, size = response.status, self._remote.size_bytes
         if status in http_client.RETRIED:
             wait = min(http_client.retry_after(response), LONGEST_RETRY_AFTER)
@@ -424,7 +424,7 @@ class _Transfer:
         left = memoryview(data)
         try:
             while left:
-                count = self._file.write(left)  # may be less than all of it, when the disk is nearly full
+                count = self._file.write(left)  # may be fewer bytes than given, when the disk is nearly full
                 self._hash.update(left[:count])
                 self.size += count
                 left = left[count:]

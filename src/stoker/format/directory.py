@@ -59,7 +59,7 @@ class ListedFile:
 
 
 def sizes_path(directory: Location) -> Location:
-    """Return the path of ``sizes.txt``: in the directory of the dataset, or beside one with the name that Hops uses."""
+    """Return the path of ``sizes.txt``: in the directory of the dataset, or beside it if it is named as in Hops."""
     absolute = directory.absolute()
     return (absolute.parent if absolute.name == _HOPS_FOLDER else directory) / SIZES_NAME
 

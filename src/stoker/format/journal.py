@@ -158,7 +158,7 @@ def read_journal(destination: Location) -> tuple[Mapping[str, Any], Sequence[Sha
 
 
 def read_journal_head(destination: Location) -> bytes:
-    """Return what the journal of an unfinished build begins with; equal for builds with equal settings.
+    """Return the first line or file of the journal of an unfinished build; equal for builds with equal settings.
 
     Raises:
         FileNotFoundError: No build is under way.
@@ -264,7 +264,7 @@ class JournalFile(Journal):
 class JournalFolder(Journal):
     """The journal of one destination in a store, or of a build in parts; see `Journal`.
 
-    Any number of processes may use one at the same time: each shard has a file of its own.
+    Any number of processes may use it at the same time: each shard has a file of its own.
     """
 
     has_lock = False

@@ -385,7 +385,7 @@ def _tfds_boxes(features: Features) -> str | None:
 
 
 def _tensors(features: Features, image_key: str) -> SchemaInfo | None:
-    """Return the layout of a record with raw pixels, as other keys of it tell; None for other records."""
+    """Return the layout of a record with raw pixels, by the keys beside them; None for other records."""
     if image_key == "image_raw":
         return _tiny(features)
     known = _image_class(features) if image_key == "image/encoded" else None

@@ -259,7 +259,7 @@ def format_manifest(manifest: Manifest) -> bytes:
 
 
 def with_checksum(content: Mapping[str, Any]) -> bytes:
-    """Return the text of a manifest with these fields, and as the last one the checksum of all lines before it."""
+    """Return the text of a manifest with these fields, and last of all the checksum of the lines before it."""
     lines = json.dumps(content, indent=1).encode().removesuffix(b"\n}") + b",\n"
     return lines + b' "checksum": "%b"\n}\n' % hashlib.sha256(lines).hexdigest().encode()
 

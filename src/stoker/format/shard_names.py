@@ -150,7 +150,7 @@ class ShardName:
 def parse_shard_name(name: str) -> ShardName | None:
     """Return what the name of a file says, or None if it is not the name of a shard.
 
-    Known are ``train-00000-of-01024`` (Google's scripts), the same with ``.tfrecord``,
+    Known names are ``train-00000-of-01024`` (Google's scripts), the same with ``.tfrecord``,
     ``NAME-train.tfrecord-00000-of-00008`` (TFDS), and any other name that ends in ``.tfrecord`` or ``.tfrecords``. The
     split is the word ``train``, ``validation``, ``val`` or ``test`` in the name, else ``train``.
     """
@@ -344,7 +344,7 @@ def _some_children(folder: Location) -> list[Child]:
 
 
 def no_records(path: Location) -> DatasetNotFoundError:
-    """Return the error about a path that names no shard: it says what there is instead, and what to give."""
+    """Return the error for a path without shards: it says what the path holds instead, and what to give."""
     return DatasetNotFoundError(_what_instead(path), path=str(path))
 
 
@@ -388,9 +388,9 @@ def _what_file(path: Location) -> str:
 def _found_split(shards: list[tuple[ShardName, Location]]) -> SplitShards:
     ordered = sorted(shards, key=lambda pair: (pair[0].shard is None, pair[0].shard or 0, _natural(pair[1].name)))
     promised = max((shard_name.shards or 0 for shard_name, _ in shards), default=0)
-    there = {shard_name.shard for shard_name, _ in shards}
+    present = {shard_name.shard for shard_name, _ in shards}
     # A hostile name may promise a billion shards; missing ones are listed only up to the most that can exist.
-    missing = tuple(number for number in range(min(promised, MAX_SHARDS)) if number not in there)
+    missing = tuple(number for number in range(min(promised, MAX_SHARDS)) if number not in present)
     return SplitShards(tuple(path for _, path in ordered), missing)
 
 

@@ -622,12 +622,12 @@ def _open_journal(path: Path, identity: str, count: int) -> Iterator[IO[bytes]]:
             busy = f"another audit writes to {path}; wait for it, or name another file with {option('resume')}"
             raise ConfigError(busy) from None
         file.seek(0)
-        there = file.readline(_MAX_HEAD_BYTES)
-        if there and there != head:
+        existing = file.readline(_MAX_HEAD_BYTES)
+        if existing and existing != head:
             other = "measures of other images, of these before they changed, or of another version of Stoker"
-            what = other if _MAGIC.rstrip("0123456789").encode() in there else "something else than measures"
+            what = other if _MAGIC.rstrip("0123456789").encode() in existing else "something else than measures"
             raise ConfigError(f"{path} holds {what}; name another file with {option('resume')}, or remove it")
-        if not there:
+        if not existing:
             file.write(head)
         yield file
 

@@ -183,7 +183,7 @@ def objection(case: Case, spec: BenchSpec, dataset: Dataset) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What the figures were measured on."""
+    """The machine on which the figures were measured."""
 
     processor: str  # name of the CPU
     cpus: int  # CPUs this process may use
@@ -198,7 +198,7 @@ class BenchRow:
     """One case's figures."""
 
     key: str  # what ``--only`` calls it
-    name: str  # the case, for a person
+    name: str  # name of the case for people
     group: Group  # what kind of case it is
     note: str  # one sentence: what it does
     images_per_second: tuple[float, ...]  # one figure a round
@@ -227,16 +227,16 @@ class BenchReport:
     encoded_bytes: int  # bytes of these images as files
     decoded_bytes: int  # bytes of their pixels
     formats: Mapping[str, int]  # how many of these files have which format
-    own_formats: Mapping[str, int]  # the same of the user's data, as `stoker.Sample.format` says
+    own_formats: Mapping[str, int]  # the same for the user's data, by `stoker.Sample.format`
     unreadable: Sequence[str]  # why images were left out, for all cases: a reason for each
     rows: tuple[BenchRow, ...]  # figures of each case: the limit, the ladder from the bottom, Stoker
     left_out: dict[str, str]  # why other cases do not apply, by key
     failed: dict[str, str]  # the last line that each failed case printed, by key
-    still_cached: float | None = None  # of cold figures: the largest share of files still in the page cache
+    still_cached: float | None = None  # with ``cold``: the largest share of files still in the page cache
 
     @property
     def page_cache(self) -> str:
-        """Whether files were in the page cache, for a person."""
+        """Whether files were in the page cache, as text."""
         if self.still_cached is None:
             return "warm"
         return f"cold (files dropped before each turn; at most {self.still_cached:.1%} of them left in memory)"
@@ -290,7 +290,7 @@ def run_bench(
 
 def describe_machine() -> Machine:
     """Return what this process runs on."""
-    known = "SC_PHYS_PAGES" in os.sysconf_names
+    is_known = "SC_PHYS_PAGES" in os.sysconf_names
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -299,7 +299,7 @@ def describe_machine() -> Machine:
     return Machine(
         processor=models[0] if models else platform.processor() or platform.machine(),
         cpus=available_cpus(),
-        memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if known else 0,
+        memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if is_known else 0,
         system=f"{platform.system()} {platform.release()}",
         python=platform.python_version(),
         kernels=_native.kernel_level(),
@@ -379,7 +379,7 @@ class BenchImages:
     encoded_bytes: int  # their bytes as files
     decoded_bytes: int  # bytes of their pixels
     formats: Mapping[str, int]  # how many of these files have which format
-    own_formats: Mapping[str, int]  # the same of the user's data, as `stoker.Sample.format` says
+    own_formats: Mapping[str, int]  # the same for the user's data, by `stoker.Sample.format`
     unreadable: Sequence[str]  # why other images were left out, for all cases: a reason for each
 
     @staticmethod
@@ -448,7 +448,7 @@ def prepare(dataset: Dataset, spec: BenchSpec, folder: str, forms: frozenset[For
 
 
 def _write_files(dataset: Dataset, spec: BenchSpec, folder: str, progress: Progress) -> BenchImages:
-    """Choose images that Pillow and Stoker can decode, and write them as files with a list of them."""
+    """Choose images that Pillow and Stoker can decode, write them as files, and return what was chosen."""
     limit = spec.images or _MOST_IMAGES
     shards = _fewest_shards(dataset, limit)
     part = _with_shards(dataset, shards) if shards else dataset

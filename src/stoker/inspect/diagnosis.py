@@ -290,7 +290,7 @@ class Times:
 
     wall: float  # the clock
     process: float  # of this process
-    machine: float | None  # of all programs, on the CPUs that this process may use; None where the system does not say
+    machine: float | None  # of all programs, on the CPUs that this process may use; None if the system does not say
     threads: Mapping[int, ThreadTime] = field(default_factory=dict)  # of each thread, by its number in the system
 
 
@@ -306,7 +306,7 @@ def scheduled(thread: int) -> ThreadTime:
     try:
         running, queued, turns = (_TASKS / str(thread) / "schedstat").read_bytes().split()[:3]
         return ThreadTime(int(running) / 1e9, int(queued) / 1e9, int(turns))
-    except (OSError, ValueError):  # it has ended, or this kernel does not count
+    except (OSError, ValueError):  # the thread has ended, or this kernel does not count
         return ThreadTime()
 
 

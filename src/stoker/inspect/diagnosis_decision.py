@@ -1,15 +1,15 @@
-"""From figures to one verdict and one remedy: pure functions, so that every rule can be tested without a clock.
+"""Decides on one verdict and one remedy by the figures: pure functions, which can be tested without a clock.
 
 ::
 
     too few batches                                                     unknown
-    others hold the interpreter's lock, and slow the consumer down      gil-bound
-    the consumer waits for batches   files are waited for               storage-bound | cold-cache
+    other threads hold the GIL, and slow the consumer down              gil-bound
+    the consumer waits for batches   threads wait for files             storage-bound | cold-cache
                                      few threads, all busy              thread-bound
                                      otherwise                          decode-bound
-    it hardly waits                  a little                           balanced
-                                     it computes, and holds the lock    gil-bound
-                                     it computes without the lock       transform-bound
+    it hardly waits                  but still a little                 balanced
+                                     it computes, and holds the GIL     gil-bound
+                                     it computes without the GIL        transform-bound
                                      otherwise                          consumer-bound
 
 Thresholds are far from the figures of clear cases, because a share measured on a busy machine varies by tenths.
@@ -100,9 +100,9 @@ class Consumer:
 class Files:
     """Where the samples lie."""
 
-    name: str = ""  # as a person calls it: a path, a URL or a pattern
-    remote: bool = False  # whether it is a store
-    size_bytes: int | None = None  # of all files; None where that is not known
+    name: str = ""  # as the user gives it: a path, a URL or a pattern
+    remote: bool = False  # whether they lie in a store
+    size_bytes: int | None = None  # of all files; None if that is not known
     memory_bytes: int | None = None  # bytes of files that memory could hold now; None if the system does not say
     cached_before: float | None = None  # share of the bytes in the page cache before; None if unknown
     cached_after: float | None = None  # the same afterwards
@@ -116,12 +116,12 @@ class Setup:
     """What a remedy depends on: the settings of the loader, and the machine and process that it runs in."""
 
     threads: int
-    cpus: int  # CPUs this process may use; of several ranks on a node its share of them
+    cpus: int  # CPUs this process may use; with several ranks on a node, its share of them
     decode: str = "exact"  # ``exact`` or ``fast``
     shuffle: str = "none"  # ``none``, ``full`` or ``block``
     cached: bool = False  # whether a cache of samples was set
     connections: int = 32  # requests to a store at a time
-    ahead_bytes: int = 256_000_000  # the most bytes that are asked for from a store and not used yet
+    ahead_bytes: int = 256_000_000  # the most bytes that are requested from a store and not used yet
     batch_size: int = 1
     accelerator: bool = False  # whether the loop drives a GPU whose driver keeps a CPU busy while it waits
     local_ranks: int = 1  # how many ranks share the CPUs of the node
@@ -144,10 +144,10 @@ class Evidence:
     files: Files
     setup: Setup
     seconds: float = 0.0  # of the consumer's time, without the first batches and what lies between two epochs
-    batches: int = 0  # of that time
-    samples: int = 0  # of that time
+    batches: int = 0  # in that time
+    samples: int = 0  # in that time
     wait_share: float = 0.0  # the consumer waited for a batch that was not ready
-    gil_share: float = 0.0  # the batch was ready, and the consumer waited for the interpreter's lock
+    gil_share: float = 0.0  # the batch was ready, and the consumer waited for the GIL
     consumer_share: float = 0.0  # between taking a batch and asking for the next
     busy_share: float = 0.0  # of the decoding threads' time, that in which they had something to do
     cpu_share: float = 0.0  # of their busy time, that in which they ran on a CPU

@@ -33,10 +33,10 @@ class IndexedShard:
     """The result for one shard."""
 
     path: str
-    # ``rewritten`` where the index there belonged to another file; ``damaged`` where the shard is; ``failed`` where
-    # it is compressed, or the system did not let it be read or written
+    # ``rewritten`` if its index belonged to another file; ``damaged`` if the shard is damaged; ``failed`` if it is
+    # compressed, or the system did not let it or its index be read or written
     outcome: Outcome
-    records: int  # records found; 0 without an index
+    records: int  # number of its records; 0 without an index
     size_bytes: int  # length of the shard; 0 when it cannot be read
     problem: Problem | None = None  # why there is no index
 

@@ -71,7 +71,7 @@ class ClassCount:
 
     @property
     def total(self) -> int:
-        """Records of all splits."""
+        """Number of records in all splits."""
         return sum(self.counts.values())
 
 
@@ -143,7 +143,7 @@ def _turned(images: Iterable[object]) -> tuple[int, int]:
 
 
 def _first_records(directory: Location, manifest: Manifest) -> list[Features]:
-    """Return the first records; from a store at most one, and only if there are fields: each takes a request."""
+    """Return the first records; from a store at most one record, and only if there are fields: each takes a request."""
     shards = [directory / shard.name for split in manifest.splits.values() for shard in split.shards]
     first: list[Features] = []
     if directory.is_local or manifest.schema.fields:
@@ -172,7 +172,7 @@ def _class_counts(
     classes: Sequence[ClassLabel], labels: Iterable[int], splits: Mapping[str, Mapping[int, int]]
 ) -> tuple[ClassCount, ...]:
     """Return how often each of ``labels`` occurs by split; those among ``classes`` have a name, others have none."""
-    named = {label: (known.name, known.text) for label, known in enumerate(classes)}
+    named = {label: (entry.name, entry.text) for label, entry in enumerate(classes)}
     return tuple(
         ClassCount(label, *named.get(label, ("", "")), {name: counts.get(label, 0) for name, counts in splits.items()})
         for label in labels
@@ -244,7 +244,7 @@ class ImagesInfo:
     examples: Mapping[str, str]  # the first value of each extra field, as text; empty if unreadable
     boxes: Mapping[str, str]  # where annotations lie, by split; without splits that have none
     ignored: Mapping[str, int]  # numbers of files that are not images, by suffix or by kind
-    warnings: tuple[str, ...]  # what a build would warn of
+    warnings: tuple[str, ...]  # warnings that a build would give
     turned: tuple[int, int]  # how many images an EXIF orientation turns, and how many were checked
 
 

@@ -247,7 +247,7 @@ def _split(dataset: Dataset) -> SplitPortrait:
 
 
 def _measure(splits: Splits, most: int, progress: Progress | None) -> Measured:
-    """Read the headers of random samples in parallel, or of all if they are few; an unreadable one has a problem."""
+    """Read the headers of random samples in parallel, or of all if they are few; unreadable samples have a problem."""
     numbers = random_sample(most, len(splits), _SEED).tolist()
     threads = _AT_ONCE_REMOTE if splits.is_remote else available_cpus()
     seen: list[SampleHeader] = []
@@ -405,7 +405,7 @@ def audit_albums(report: AuditReport, splits: Mapping[str, Dataset]) -> dict[str
         unit = "bits from the first" if group.how == "near" else ""
         shown = pictures(group.images[:_SIDE_BY_SIDE], unit)
         groups.append(Album(", ".join([title, *flaws]), "", len(group.images), shown))
-    classes = sorted(report.classes, key=lambda known: (-known.total, known.label))
+    classes = sorted(report.classes, key=lambda entry: (-entry.total, entry.label))
     if len(classes) > _CLASSES:
         classes = [*classes[: _CLASSES // 2], *classes[-(_CLASSES // 2) :]]
     findings = (
@@ -416,7 +416,7 @@ def audit_albums(report: AuditReport, splits: Mapping[str, Dataset]) -> dict[str
         "duplicates": tuple(groups),
         "findings": tuple(findings),
         "extremes": tuple(Album(name, "", len(some), pictures(some)) for name, some in report.extremes.items() if some),
-        "classes": tuple(_class_album(splits, known) for known in classes),
+        "classes": tuple(_class_album(splits, entry) for entry in classes),
     }
 
 
@@ -430,16 +430,16 @@ def _picture(dataset: Dataset, image: AuditedImage, unit: str) -> Thumbnail:
     return replace(shown, title=f"{shown.title} · {name}", details=details, problem=problem)
 
 
-def _class_album(splits: Mapping[str, Dataset], known: ClassCount) -> Album:
-    title = class_title(next(iter(splits.values())).classes, known.label)
+def _class_album(splits: Mapping[str, Dataset], entry: ClassCount) -> Album:
+    title = class_title(next(iter(splits.values())).classes, entry.label)
     pictures: list[Thumbnail] = []
     for split, dataset in splits.items():
-        numbers = np.flatnonzero(dataset.labels == known.label)
+        numbers = np.flatnonzero(dataset.labels == entry.label)
         for index in numbers[:: max(1, len(numbers) // _OF_CLASS)].tolist():
             if len(pictures) < _OF_CLASS:
-                pictures.append(thumbnail(dataset, SampleHeader(split, index, known.label)))
+                pictures.append(thumbnail(dataset, SampleHeader(split, index, entry.label)))
     return Album(
-        title, "", known.total, tuple(replace(picture, title=picture.details[0], details=()) for picture in pictures)
+        title, "", entry.total, tuple(replace(picture, title=picture.details[0], details=()) for picture in pictures)
     )
 
 
@@ -491,10 +491,10 @@ _ENVIRONMENT.filters |= {"count": _count, "counts": _counts, "size": format_size
 
 def info_page(portrait: Portrait) -> str:
     """Return a self-contained page about a dataset: one file, readable without network or JavaScript."""
-    classes = sorted(portrait.classes, key=lambda known: (-known.total, known.label))
+    classes = sorted(portrait.classes, key=lambda entry: (-entry.total, entry.label))
     measured = portrait.measured
     colors = {name: _COLORS[number % len(_COLORS)] for number, name in enumerate(portrait.splits)}
-    counts = {name: sorted((known.counts[name] for known in classes), reverse=True) for name in colors}
+    counts = {name: sorted((entry.counts[name] for entry in classes), reverse=True) for name in colors}
     return _render(
         "info.html",
         portrait=portrait,
@@ -503,8 +503,8 @@ def info_page(portrait: Portrait) -> str:
         extent=[int(np.median(measured.column(name))) for name in ("width", "height")] if measured.readable else None,
         split_colors=colors,
         class_groups=_class_groups(classes),
-        most=max((known.total for known in classes), default=0),
-        empty_classes=sum(known.total == 0 for known in classes),
+        most=max((entry.total for entry in classes), default=0),
+        empty_classes=sum(entry.total == 0 for entry in classes),
         class_charts=[
             profile(counts[name], name, ", from the most frequent to the rarest", color)
             for name, color in colors.items()
@@ -524,7 +524,7 @@ def _class_groups(classes: Sequence[ClassCount]) -> list[tuple[str, Sequence[Cla
     if len(classes) > _ALL_NAMED:
         return [("The most frequent", classes[:_ENDS]), ("The rarest", classes[-_ENDS:])]
     half = len(classes) if len(classes) <= _ENDS else -(-len(classes) // 2)
-    return [("", known) for known in (classes[:half], classes[half:]) if known]
+    return [("", column) for column in (classes[:half], classes[half:]) if column]
 
 
 @dataclass(frozen=True, slots=True)

@@ -403,9 +403,9 @@ def class_lines(label: int, classes: Sequence[ClassLabel]) -> tuple[str, str]:
     """Return the first phrase of the text of a class, and its name and id; without a text, its name, and its id."""
     if not 0 <= label < len(classes):
         return class_title(classes, label), ""
-    known = classes[label]
-    phrase = known.text.split(",")[0].strip()
-    return (phrase, f"{known.name}  ·  label {label}") if phrase else (known.name, f"label {label}")
+    entry = classes[label]
+    phrase = entry.text.split(",")[0].strip()
+    return (phrase, f"{entry.name}  ·  label {label}") if phrase else (entry.name, f"label {label}")
 
 
 def draw_damaged(index: int, problem: str) -> Image.Image:

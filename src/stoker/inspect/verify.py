@@ -523,11 +523,11 @@ def _boxes_wrong(features: Features, schema: SchemaInfo) -> Iterator[str]:
     odd = sorted(str(edge) for edge in edges if not math.isfinite(edge))
     if odd:
         yield f"boxes have edges that are not finite numbers: {', '.join(odd[:3])}"
-    known = range(schema.label_base, schema.label_base + len(schema.box_names))
-    right = {None, -1, *known}
+    valid = range(schema.label_base, schema.label_base + len(schema.box_names))
+    right = {None, -1, *valid}
     strange = [box.label for box in boxes if box.label not in right]
-    if known and strange:
-        yield f"a box has the label {strange[0]}, which is not in {known.start}..{known.stop - 1}"
+    if valid and strange:
+        yield f"a box has the label {strange[0]}, which is not in {valid.start}..{valid.stop - 1}"
 
 
 def _fields_wrong(features: Features, schema: SchemaInfo) -> Iterator[str]:
