@@ -148,7 +148,7 @@ class _Interruption(Exception):  # noqa: N818 - nothing is wrong yet: the transf
         self.wait = wait
 
 
-class _AccountWanted(Exception):  # noqa: N818 - nothing is wrong: a person is asked
+class _AccountRequired(Exception):  # noqa: N818 - nothing is wrong: the user is asked
     """A server requires an account that is not known yet."""
 
 
@@ -162,7 +162,7 @@ class Client:
 
     def __init__(self, base_urls: Iterable[str], account: Account | None, ask: Callable[[], Account] | None) -> None:
         self._trusted = {origin_of(base_url) for base_url in base_urls}
-        self._wanted: set[tuple[str, str, int]] = set()
+        self._unlocked: set[tuple[str, str, int]] = set()
         self._account = account
         self._ask = ask
 
@@ -177,7 +177,7 @@ class Client:
         Raises:
             _UnavailableError: The URL will never give it: the certificate is not trusted, or redirects lead nowhere.
             _Interruption: There was no answer this time.
-            _AccountWanted: The user has to be asked for the account.
+            _AccountRequired: The user has to be asked for the account.
         """
         for _ in range(_MAX_REDIRECTS + 1):
             response = await self._send(session, url, headers)
@@ -207,20 +207,20 @@ class Client:
         """Allow a server that asks for the account to get it; return whether to repeat the request."""
         origin = origin_of(url)
         asks = "basic" in ", ".join(response.headers.getall("WWW-Authenticate", [])).lower()
-        if origin not in self._trusted or origin in self._wanted or (response.status == 401 and not asks):
+        if origin not in self._trusted or origin in self._unlocked or (response.status == 401 and not asks):
             return False
         # A refusal that does not ask for an account is no reason to ask the user for one.
         if self._account is None and (response.status == 403 or self._ask is None):
             return False
-        self._wanted.add(origin)
+        self._unlocked.add(origin)
         if self._account is None:
             response.close()
-            raise _AccountWanted
+            raise _AccountRequired
         return True
 
     async def _send(self, session: aiohttp.ClientSession, url: str, headers: dict[str, str]) -> ClientResponse:
         sent = {"User-Agent": "stoker", **headers}
-        if self._account is not None and origin_of(url) in self._wanted:
+        if self._account is not None and origin_of(url) in self._unlocked:
             account = f"{self._account.username}:{self._account.key}".encode()
             sent["Authorization"] = "Basic " + base64.b64encode(account).decode("ascii")
         try:
@@ -362,7 +362,7 @@ class _Transfer:
         with asyncio.Runner(loop_factory=http_client.EventLoop) as runner:
             try:
                 runner.run(self._request(url))
-            except _AccountWanted:
+            except _AccountRequired:
                 self._client.ask()  # outside of an event loop, which would hold Ctrl-C back
                 runner.run(self._request(url))
 

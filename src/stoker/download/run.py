@@ -94,7 +94,7 @@ def download(
                 local_file, path = local_files[file.name], directory / file.saved_as
                 outcome: Outcome = "there already"
                 fetched = 0
-                if not local_file.is_right:
+                if not local_file.is_intact:
                     fetched, resumed = fetch(file, path, base_urls, client, watcher)
                     outcome = "resumed" if resumed else "fetched"
                 folder = local_file.unpacked()
@@ -125,15 +125,15 @@ class _LocalFile:
         self._watcher = watcher
         self.moved_aside: list[Path] = []
         path.parent.mkdir(parents=True, exist_ok=True)
-        wrong = self._wrong() if path.exists() else None
-        self.is_right = path.exists() and wrong is None
-        if wrong is not None:
-            self._move_aside(path, wrong)
+        damage = self._damage() if path.exists() else None
+        self.is_intact = path.exists() and damage is None
+        if damage is not None:
+            self._move_aside(path, damage)
 
     @property
     def missing_bytes(self) -> int:
         partial_bytes = self.part.stat().st_size if self.part.is_file() else 0
-        return 0 if self.is_right else max(0, (self._file.size_bytes or 0) - partial_bytes)
+        return 0 if self.is_intact else max(0, (self._file.size_bytes or 0) - partial_bytes)
 
     def unpacked(self) -> Path | None:
         """Return the folder of an archive, unpacked if missing or incomplete; None if it is not to be unpacked."""
@@ -147,7 +147,7 @@ class _LocalFile:
             unpack(self.path, unpacking, self._watcher)
         return folder
 
-    def _wrong(self) -> str | None:
+    def _damage(self) -> str | None:
         path, file = self.path, self._file
         if not path.is_file():
             return "it is not a file"

@@ -282,9 +282,9 @@ def audit_splits(
     duplicates = exact_duplicates(measured, images.load)
     duplicates += near_duplicates(measured, duplicates, distance, threads)
     findings, extremes = _findings(measured), _extremes(measured)
-    named = [some for some, _ in (*findings.values(), *extremes.values())]
-    named += [np.array(group.rows) for group in duplicates]
-    images.describe(np.unique(np.concatenate(named)), measured.problems, at_once)
+    reported = [some for some, _ in (*findings.values(), *extremes.values())]
+    reported += [np.array(group.rows) for group in duplicates]
+    images.describe(np.unique(np.concatenate(reported)), measured.problems, at_once)
     return AuditReport(
         path=path,
         splits={name: _split(measured.rows[images.rows_of(name)]) for name in images.splits},
@@ -292,8 +292,8 @@ def audit_splits(
         formats=_formats(measured),
         sizes=_sizes(measured),
         duplicates=tuple(_group(images, measured.rows, group) for group in duplicates),
-        findings={name: images.named(some) for name, some in findings.items() if len(some[0])},
-        extremes={name: images.named(some) for name, some in extremes.items()},
+        findings={name: images.of_finding(some) for name, some in findings.items() if len(some[0])},
+        extremes={name: images.of_finding(some) for name, some in extremes.items()},
         distance=distance,
         resumed=measured.resumed,
         seconds=time.monotonic() - started,
@@ -343,8 +343,8 @@ class _Images(Splits):
     def image(self, row: int, value: float | None = None) -> AuditedImage:
         return replace(self._described[row], value=value)
 
-    def named(self, some: FindingRows) -> tuple[AuditedImage, ...]:
-        rows, values = some
+    def of_finding(self, finding: FindingRows) -> tuple[AuditedImage, ...]:
+        rows, values = finding
         numbers = [None] * len(rows) if values is None else [float(values[row]) for row in rows.tolist()]
         return tuple(map(self.image, rows.tolist(), numbers))
 

@@ -514,7 +514,7 @@ def _write_file(dataset: Dataset, folder: str, number: int) -> _Image | str:
         sample = dataset[number]
         where = f"image {number} ({sample.source})" if sample.source else where
         encoded = encode(sample.decode()) if sample.schema.image_encoding == "raw" else sample.encoded
-        stored = convert(encoded, Recipe(check="decode", encode=None if _is_for_all(encoded) else PngEncode()))
+        stored = convert(encoded, Recipe(check="decode", encode=None if _all_decode(encoded) else PngEncode()))
         convert(stored.data, Recipe(restart=True))  # reads the file differently, and must succeed too
         with Image.open(io.BytesIO(stored.data)) as image:
             image.load()
@@ -525,7 +525,7 @@ def _write_file(dataset: Dataset, folder: str, number: int) -> _Image | str:
     return _Image(number, len(stored.data), stored.width * stored.height * 3, sniff(stored.data), sample.format)
 
 
-def _is_for_all(data: bytes) -> bool:
+def _all_decode(data: bytes) -> bool:
     """Return whether TensorFlow, too, decodes an image to RGB, which it cannot for a WebP with frames or alpha."""
     return sniff(data) != "webp" or (own_mode(data, "webp") == "RGB" and not is_animated(data, "webp"))
 
@@ -554,7 +554,7 @@ class LoaderSpeed:
 
     dataset: str
     split: str  # the split that was read
-    images_per_second: float  # median over the rounds; images that leave the loader, so each cut-out object is one
+    images_per_second: float  # median over the rounds; images that leave the loader, so each cut-out object counts
     lowest: float  # the slowest round
     highest: float  # the fastest round
     batch_size: int

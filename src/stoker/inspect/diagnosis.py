@@ -181,9 +181,9 @@ class Doctor:
         stats, seconds = seen.stats, seen.loop_seconds
         if seconds <= 0:
             return Evidence(files, setup)
-        process, others, queued, threads = self._of_the_system()
+        process, others, queued, threads = self._system_usage()
         busy = stats.busy_seconds
-        shares = {name: _part(stage.seconds, busy) for name, stage in stats.stages.items()}
+        shares = {name: _share(stage.seconds, busy) for name, stage in stats.stages.items()}
         # If the system does not say how long threads were on a CPU: all their busy time except reading.
         running = busy * (1 - shares["read"] - shares["remote"]) if stats.cpu_seconds is None else stats.cpu_seconds
         return Evidence(
@@ -192,23 +192,23 @@ class Doctor:
             seconds=seconds,
             batches=stats.batches,
             samples=stats.samples,
-            wait_share=_part(stats.wait_seconds - stats.gil_seconds, seconds),
-            gil_share=_part(stats.gil_seconds, seconds),
-            consumer_share=_part(stats.consumer_seconds, seconds),
-            busy_share=_part(busy, busy + stats.idle_seconds),
-            cpu_share=_part(running, busy),
-            queue_share=_part(queued * seconds, busy),
+            wait_share=_share(stats.wait_seconds - stats.gil_seconds, seconds),
+            gil_share=_share(stats.gil_seconds, seconds),
+            consumer_share=_share(stats.consumer_seconds, seconds),
+            busy_share=_share(busy, busy + stats.idle_seconds),
+            cpu_share=_share(running, busy),
+            queue_share=_share(queued * seconds, busy),
             stages=shares,
-            pillow_share=_part(stats.stages["convert"].count, stats.samples),
+            pillow_share=_share(stats.stages["convert"].count, stats.samples),
             bytes_per_second=stats.bytes_read / seconds,
             process_cpus=process,
             other_cpus=others,
-            gil_held_share=_part(seen.held, seen.slept),
+            gil_held_share=_share(seen.held, seen.slept),
             consumer=_consumer(seen),
             threads=threads,
         )
 
-    def _of_the_system(self) -> tuple[float, float | None, float, tuple[OtherThread, ...]]:
+    def _system_usage(self) -> tuple[float, float | None, float, tuple[OtherThread, ...]]:
         """Return how many CPUs this process and others used and its decoding threads lacked, and its other threads."""
         first, last = self._first_times, self._last_times
         if first is None or last is None or last.wall <= first.wall:
@@ -225,18 +225,18 @@ class Doctor:
             if name is None:  # not a thread of Python
                 queued += seen.queued
             elif number != self._loop_thread and not name.startswith(_OWN_THREADS):
-                threads.append(OtherThread(name, _part(seen.running + seen.queued, seconds)))
+                threads.append(OtherThread(name, _share(seen.running + seen.queued, seconds)))
         threads.sort(key=lambda thread: -thread.busy_share)
         return process, others, queued / seconds, tuple(threads)
 
 
 def _consumer(seen: _State) -> Consumer:
     seconds = seen.stats.consumer_seconds
-    cpu_share = _part(seen.loop.running, seconds)
+    cpu_share = _share(seen.loop.running, seconds)
     # A thread that wakes after waiting for a batch queues for a CPU, too, as often as between batches.
-    queue_share = min(1 - cpu_share, _part(seen.loop.queued, seen.loop_seconds))
+    queue_share = min(1 - cpu_share, _share(seen.loop.queued, seen.loop_seconds))
     # A thread that waits for the GIL wakes after each switch interval to ask for it again.
-    most = _part(seen.loop.turns * sys.getswitchinterval(), seconds)
+    most = _share(seen.loop.turns * sys.getswitchinterval(), seconds)
     return Consumer(cpu_share, queue_share, min(1 - cpu_share - queue_share, most))
 
 
@@ -259,8 +259,8 @@ def _setup(loader: Loader) -> Setup:
     )
 
 
-def _part(some: float, whole: float) -> float:
-    return min(1.0, max(0.0, some / whole)) if whole > 0 else 0.0
+def _share(part: float, whole: float) -> float:
+    return min(1.0, max(0.0, part / whole)) if whole > 0 else 0.0
 
 
 # What the system reports of threads, CPUs, memory and files; a missing report is not an error.
