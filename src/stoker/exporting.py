@@ -1,12 +1,12 @@
-"""`stoker.export`: the records of a dataset as what other libraries read; images keep their bytes.
+"""`stoker.export`: the records of a dataset in formats of other libraries; images keep their bytes.
 
-- ``folder``: ``SPLIT/CLASS/NAME``, and ``SPLIT/metadata.jsonl`` where records have fields or boxes
+- ``folder``: ``SPLIT/CLASS/NAME``, and ``SPLIT/metadata.jsonl`` if records have fields or boxes
 - ``webdataset``: ``SPLIT-000000.tar``, and ``labels.txt``, the names of the classes, if they have some
 - ``parquet``: ``SPLIT-00000-of-00001.parquet``, as Hugging Face stores datasets of images
 
-All is written in a hidden folder beside the destination, and takes its place by one rename when it is complete: whoever
-reads the destination, be it Stoker or another library, finds the whole export or nothing. Nobody else would look for a
-mark that says that files are missing.
+All files are written into a hidden folder beside the destination. When they are complete, one rename puts the folder in
+its place: Stoker and other libraries find the whole export there or nothing. Other libraries would not check a mark
+that says that files are missing.
 """
 
 from __future__ import annotations
@@ -73,12 +73,12 @@ _METADATA = "metadata.jsonl"
 _SUFFIXES = {image_format: suffix for suffix, image_format in reversed(IMAGE_SUFFIXES.items())}
 _SAME_SUFFIXES = {"jpeg": "jpg", "tiff": "tif", "heif": "heic"}
 _RESERVED = ("image", "label", "class", "boxes", "file_name")
-"""Names of what the export itself writes of each record."""
+"""Names that the export itself uses for values of each record."""
 _CAPTIONS = ("txt", "caption")
 _MAX_STEM_BYTES = 180  # a number, the name of a field and a suffix follow, and names have up to 255
 _TAR_BLOCK = 512
 _SHOWN = 8  # names in a warning
-_GROUP_RECORDS, _GROUP_BYTES = 100, 64 << 20  # of a row group: readers of Parquet hold one as a whole
+_GROUP_RECORDS, _GROUP_BYTES = 100, 64 << 20  # of a row group: readers of Parquet hold a whole one in memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +86,9 @@ class ExportedSplit:
     """What was written of a split.
 
     Attributes:
-        records: How many records.
-        files: How many files.
-        size_bytes: Their bytes.
+        records: Number of records.
+        files: Number of files.
+        size_bytes: Size of these files in bytes.
     """
 
     records: int
@@ -101,9 +101,9 @@ class ExportReport(Report):
     """What an export did.
 
     Attributes:
-        splits: By name.
-        rejects: Records that are damaged and were left out.
-        seconds: How long it took.
+        splits: What was written of each split, by name.
+        rejects: Damaged records, which were omitted.
+        seconds: Duration in seconds.
     """
 
     splits: dict[str, ExportedSplit]
@@ -136,31 +136,31 @@ def export(  # noqa: PLR0913 - settings by name
 
     Args:
         dataset: A dataset that ``stoker build`` made, or TFRecords of other origin; here or in a store.
-        destination: A new or empty folder of this machine, which the files replace when all are complete; an export
-            that was interrupted starts anew. Not the current folder, nor one that something is mounted on.
-        to: What to write: ``"folder"``, ``"webdataset"`` or ``"parquet"``.
-        split: Which split; left out: all.
+        destination: A new or empty folder on this machine, which the export replaces when it is complete; an export
+            that was interrupted starts anew. It cannot be the current folder or a mount point.
+        to: The format: ``"folder"``, ``"webdataset"`` or ``"parquet"``.
+        split: The split to export. Default: all.
         shard_size: Bytes of images after which a tar or a Parquet file ends, also as ``"500MB"``.
-        max_rejects: How many damaged records may be left out; the next one stops the export.
-        keys: Of TFRecords of other origin: where they hold what; see `stoker.open`.
+        max_rejects: How many damaged records may be omitted; the next one stops the export.
+        keys: Names of the features in TFRecords of other origin; see `stoker.open`.
         progress: Default: a bar on a terminal or in a notebook, once the call has taken a second. False: nothing. A
             function: called with ``done``, ``total``, ``size_bytes`` and ``rejects`` after every record, from the
             calling thread.
 
     Returns:
-        What it did.
+        What the export did.
 
     Warns:
-        SourceWarning: The files will not say everything: texts of classes, classes without images, the ids of classes
-            where folders say their names alone, or names of the classes of a field. Nothing is written yet.
+        SourceWarning: The format cannot hold everything: texts of classes, classes without images, ids of classes if
+            folders have only their names, or names of the classes of a field. Nothing is written before the warning.
 
     Raises:
-        ConfigError: There is no such split or format, the images are raw pixels or files, a class or a field has a name
-            that cannot be written, or pyarrow is not installed.
+        ConfigError: There is no such split or format, the images are raw pixels or are still files, a class or a field
+            has a name that cannot be written, or pyarrow is not installed.
         DatasetNotFoundError: There is nothing to read.
-        DestinationError: The destination holds something or cannot be replaced, or another process writes it.
-        ShardError: A record is damaged, and more are than ``max_rejects``.
-        ExampleError: The same, of what a record holds.
+        DestinationError: The destination is not empty or cannot be replaced, or another process writes it.
+        ShardError: More records than ``max_rejects`` are damaged.
+        ExampleError: The same, for the contents of records.
         OSError: Something cannot be read or written. Call again to begin anew.
 
     Example:
@@ -199,7 +199,7 @@ def export(  # noqa: PLR0913 - settings by name
     return ExportReport(splits, tuple(rejects), time.monotonic() - started)
 
 
-# People call it `stoker.export`.
+# Its public name is `stoker.export`.
 export.__module__ = "stoker"
 
 
@@ -254,7 +254,7 @@ def _check(dataset: Dataset, to: ExportFormat) -> None:
 
 
 def _losses(datasets: Mapping[str, Dataset], to: ExportFormat) -> Iterator[str]:
-    """Yield what the files will not say of a dataset, by name."""
+    """Yield warnings of what the files cannot hold of a dataset."""
     dataset = next(iter(datasets.values()))
     known = dataset.classes[dataset.schema.label_base :]
     if to != "webdataset" and any(class_label.text for class_label in known):
@@ -292,12 +292,12 @@ def _listed(singular: str, plural: str, names: Sequence[str]) -> str:
 @dataclass(frozen=True, slots=True)
 class _Record:
     index: int  # its number in the split
-    name: str  # base name of its file, with the suffix that its content has
+    name: str  # base name of its file, with the suffix of its content
     image: bytes
     label: int  # as the record has it; -1 for none
     class_name: str  # of the label; empty for none
-    boxes: list[Box] | None  # of the objects; None where no record has any
-    values: dict[str, Any]  # of its extra fields; of images and masks the bytes
+    boxes: list[Box] | None  # of the objects; None if no record has boxes
+    values: dict[str, Any]  # of its extra fields; images and masks are bytes
 
 
 def _read(dataset: Dataset, number: int, *, has_boxes: bool) -> _Record:
@@ -316,14 +316,14 @@ def _read(dataset: Dataset, number: int, *, has_boxes: bool) -> _Record:
             raise
         raise record_error(type(error), dataset.records.where(number), error) from error
     label = max(sample.label, -1)
-    # Without names, numbers of one width: sorted, they are in the order of the labels.
+    # Without names, numbers of one width, which sort in the order of the labels.
     class_name = "" if label < 0 else dataset.classes[label].name if dataset.classes else f"{label:05d}"
     name = _file_name(sample.source, number, _SUFFIXES[sample.format])
     return _Record(number, name, sample.encoded, label, class_name, boxes, values)
 
 
 def _file_name(source: str, number: int, suffix: str) -> str:
-    """Return a base name that any file system takes; the suffix is that of the content."""
+    """Return a base name that any file system accepts, with the suffix of the content."""
     name = printable(source[source.rfind("/") + 1 :]).replace("\\", "_").lstrip(".")
     stem, dot, given = name.rpartition(".")
     if _SAME_SUFFIXES.get(given.lower(), given.lower()) == suffix:
@@ -333,10 +333,10 @@ def _file_name(source: str, number: int, suffix: str) -> str:
 
 
 def _has_boxes(dataset: Dataset) -> bool:
-    """Return whether any record has boxes, as far as that shows."""
+    """Return whether any record has boxes, or may have some as a record is damaged."""
     try:
         return dataset.schema.box_prefix is not None and bool(dataset.object_counts.any())
-    except DATA_ERRORS:  # one is damaged
+    except DATA_ERRORS:  # a record is damaged
         return True
 
 
@@ -366,7 +366,7 @@ class _Writer(AbstractContextManager["_Writer"], ABC):
         self.close(is_complete=kind is None)
 
     def check(self, record: _Record) -> None:
-        """Refuse a record that the format cannot say."""
+        """Refuse a record with values that the format cannot hold."""
         for name, form in self._forms.items():
             if form.dtype.startswith("float") and not np.isfinite(record.values[name]).all():
                 problem = f"field {name!r} is not finite, as JSON numbers are; export to parquet"
@@ -385,7 +385,7 @@ class _Writer(AbstractContextManager["_Writer"], ABC):
         self.size_bytes += size_bytes
 
     def _json_values(self, record: _Record, *, without: str | None = None) -> dict[str, Any]:
-        """Return the extra values of a record as JSON has them, images and masks left out."""
+        """Return the extra values of a record as JSON values, without images and masks."""
         plain = {name: field for name, field in self._fields.items() if not field.is_image and name != without}
         values: dict[str, Any] = {name: field.to_plain(record.values[name]) for name, field in plain.items()}
         if record.boxes is not None:
@@ -397,7 +397,7 @@ class _Writer(AbstractContextManager["_Writer"], ABC):
 
 
 class _Folder(_Writer):
-    """Image files in folders of their classes, and a line of JSON for each where there is more to say."""
+    """Image files in folders of their classes, and a line of JSON for each if there are fields or boxes."""
 
     def __init__(self, folder: Path, split: str, dataset: Dataset, shard_bytes: int) -> None:
         super().__init__(folder, split, dataset, shard_bytes)
@@ -416,7 +416,7 @@ class _Folder(_Writer):
         row: dict[str, Any] = {"file_name": self._create(prefix, stem, record.index, suffix, record.image)}
         row["label"] = record.class_name or None
         for name, data in self._images(record):
-            # Not called as an image is, so that readers of folders do not take it for another sample.
+            # Without the suffix of an image, so that readers of folders do not take it for another sample.
             row[f"{name}_file_name"] = self._create(prefix, stem, record.index, name, data)
         if self._rows is not None:
             row |= self._json_values(record)
@@ -424,7 +424,7 @@ class _Folder(_Writer):
                 self._rows.write(json.dumps(row, ensure_ascii=True).encode() + b"\n")
 
     def _create(self, prefix: str, stem: str, index: int, suffix: str, data: bytes) -> str:
-        """Write a file, and return its name; with the number of the record where there is one of that name."""
+        """Write a file, and return its name, which gets the number of the record if the name exists."""
         for name in (f"{stem}.{suffix}", f"{stem}-{index}.{suffix}", f"{stem}-{index}-{self.files}.{suffix}"):
             path = self._root / prefix / name
             try:
@@ -446,7 +446,7 @@ class _Folder(_Writer):
 
 
 class _Tars(_Writer):
-    """Tars whose members of one base name are a sample."""
+    """Tars in which members with the same base name are a sample."""
 
     _file: io.BufferedWriter | None = None
     _tar: tarfile.TarFile | None = None
@@ -459,7 +459,7 @@ class _Tars(_Writer):
             more["class"] = record.class_name
         more |= self._json_values(record, without=caption)
         suffix = record.name.rpartition(".")[2].lower()
-        members = [(_SAME_SUFFIXES.get(suffix, suffix), record.image)]  # "jpg" also of a .jpeg: what pipelines ask for
+        members = [(_SAME_SUFFIXES.get(suffix, suffix), record.image)]  # "jpg" for .jpeg, too: pipelines ask for that
         if record.label >= 0:
             members.append(("cls", b"%d" % record.label))
         if caption is not None:
@@ -513,7 +513,7 @@ class _Parquet(_Writer):
         """Accept all values."""
 
     def write(self, record: _Record) -> None:
-        """Keep the row, and write as many together as make a row group."""
+        """Collect the row, and write rows when they fill a row group."""
         row: dict[str, Any] = {"image": {"bytes": record.image, "path": record.name}, "label": record.label}
         size = len(record.image)
         for name, field in self._fields.items():
@@ -555,7 +555,7 @@ class _Parquet(_Writer):
         self._file, self._written_bytes = None, 0
 
     def close(self, *, is_complete: bool) -> None:
-        """End the file, and give all their names, which have their number."""
+        """Finish the last file, and rename all files, as their names have the number of files."""
         if not is_complete:
             if self._file is not None:
                 self._file.close()
@@ -571,7 +571,7 @@ _WRITERS: dict[ExportFormat, type[_Writer]] = {"webdataset": _Tars, "parquet": _
 
 
 def _schema(arrow: ModuleType, dataset: Dataset, box_names: Sequence[str] | None) -> Any:
-    """Return the columns, and what ``datasets`` must know of them: which are images, and the names of classes."""
+    """Return the columns, with features for ``datasets``: which are images, and the names of classes."""
     columns = {
         "image": Image().arrow(arrow),
         "label": class_column(arrow, [class_label.name for class_label in dataset.classes]),

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 _LINE_SECONDS = 2.0
 _BAR_SECONDS = 0.1
-_QUICK_SECONDS = 1.0  # a call that takes no longer has no bar
+_QUICK_SECONDS = 1.0  # a shorter call has no bar
 
 
 @contextmanager
 def shown_progress(verb: str, what: str = "images", bad: str = "rejected", **display: Any) -> Iterator[Progress]:
-    """Show the progress of images, or the like, while the ``with`` block runs; see `ProgressDisplay`.
+    """Show the progress of a job on images or other items while the ``with`` block runs; see `ProgressDisplay`.
 
-    ``verb`` says what is done, as ``building``; ``bad`` what those are that are counted apart.
+    ``verb`` names the job, such as ``building``; ``bad`` describes the items that are counted as rejects.
     """
     with ProgressDisplay(**display) as shown:
         started = time.monotonic()
@@ -51,7 +51,7 @@ def shown_progress(verb: str, what: str = "images", bad: str = "rejected", **dis
 def progress_of_call(
     verb: str, given: Progress | Literal[False] | None, what: str = "images"
 ) -> AbstractContextManager[Progress | None]:
-    """Return a context that shows the progress of a call as its caller wants: None is a bar, False nothing."""
+    """Return a context that shows the progress of a call as the user asks: None is a bar, False nothing."""
     if given is None:
         return shown_progress(verb, what, has_lines=False, delay_seconds=_QUICK_SECONDS)
     if given is not False and not callable(given):
@@ -63,12 +63,12 @@ class Tally:
     """Counts the items of a long job, and shows its progress."""
 
     def __init__(self, total: int, progress: Progress | None) -> None:
-        self.items = self.size_bytes = 0  # done by this run, and their bytes
+        self.items = self.size_bytes = 0  # items of this run, and their bytes
         self._total, self._progress = total, progress
         self._done = self._rejects = 0
 
     def advanced(self, items: int, size_bytes: int, rejects: int) -> None:
-        """Count items of this run, and show all of them."""
+        """Count items of this run, and show how many there are so far."""
         self._done += items
         self._rejects += rejects
         self.items += items
@@ -78,9 +78,9 @@ class Tally:
 
 
 class ProgressDisplay:
-    """One bar for each task on a terminal or in a notebook, while it moves; elsewhere lines. For one thread.
+    """A bar for each task on a terminal or in a notebook, while it moves; elsewhere lines. For one thread.
 
-    Without ``has_lines`` nothing is shown elsewhere. A task that takes no longer than ``delay_seconds`` has no bar.
+    Without ``has_lines`` nothing is shown elsewhere. A task shorter than ``delay_seconds`` has no bar.
     """
 
     def __init__(self, *, is_shown: bool = True, has_lines: bool = True, delay_seconds: float = 0) -> None:
@@ -102,7 +102,7 @@ class ProgressDisplay:
         self.pause()
 
     def pause(self) -> None:
-        """Leave the terminal to something else, such as a question, until there is something new to show."""
+        """Free the terminal for other output, such as a question, until the next progress is shown."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
@@ -113,11 +113,11 @@ class ProgressDisplay:
             self._console.print(printable(text), soft_wrap=True)
 
     def show(self, name: str, done: int, total: int | None, count: str, detail: Callable[[float], list[str]]) -> None:
-        """Show how much of a task is done, of a total or of None while that is not known.
+        """Show how much of a task is done, of a total, which is None while it is not known.
 
-        Another name, or less than before, starts another bar; the first call may have what an earlier run did.
-        ``count`` is how much is done in words; ``detail`` returns what else to say, given the speed that `rich`
-        estimates; 0 while it cannot.
+        Another name, or a smaller ``done``, starts another bar; the first call may count what an earlier run did.
+        ``count`` is ``done`` in words; ``detail`` returns further texts, given the speed that `rich` estimates, or 0
+        before it can.
         """
         if not self._is_shown:
             return
@@ -156,7 +156,7 @@ class ProgressDisplay:
 
 
 class _Notebook:
-    """The output of the cell that runs, with a bar for each task. It needs IPython alone, and no widgets."""
+    """The output of the running cell, with a bar for each task. It needs only IPython, and no widgets."""
 
     def __init__(self, ipython: Any) -> None:
         self._display = ipython.display.display
@@ -164,13 +164,13 @@ class _Notebook:
 
     @classmethod
     def of_this_process(cls) -> _Notebook | None:
-        """Return the notebook whose cells this process runs, if it is a kernel of one."""
+        """Return the notebook whose kernel this process is; None for other processes."""
         ipython = sys.modules.get("IPython")
         shell = None if ipython is None else ipython.get_ipython()
         return None if getattr(shell, "kernel", None) is None else cls(ipython)
 
     def show(self, name: str, done: int, total: int | None, text: str) -> None:
-        """Show a bar, in the place of that of the same task."""
+        """Show a bar, in place of an earlier one of the same task."""
         line = printable(f"{name}: {text}")
         filled = "" if total is None else f" value='{done}' max='{total}'"
         page = f"<progress{filled}></progress> <code>{html.escape(line)}</code>"

@@ -1,4 +1,4 @@
-"""A tree of artificial photographs with the shape of ImageNet, made without any download.
+"""Makes artificial photographs in the folders and formats of ImageNet, without any download.
 
 ::
 
@@ -7,8 +7,8 @@
     DIR/bounding_boxes/n01440764/n01440764_17.xml
     DIR/synsets.txt, DIR/imagenet_metadata.txt, DIR/sample.json
 
-A codec spends on these files what it spends on photographs: sizes, qualities and subsampling come as often as in
-ImageNet, the amplitude of every texture falls with about the inverse of its spatial frequency, and there are edges.
+Codecs take as long for these files as for photographs: sizes, qualities and subsampling are as frequent as in ImageNet,
+the amplitude of textures falls about with the inverse of their spatial frequency, and there are edges.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ ODD = {
     "restart": "a JPEG with restart markers",
     "rgb": "a JPEG stored as RGB, without YCbCr",
 }
-"""Kinds of image files that are right but unusual."""
+"""Kinds of image files that are valid but unusual."""
 DAMAGED = {
     "truncated": "a JPEG cut off after 60 % of its bytes",
     "empty": "a file of zero bytes",
@@ -105,24 +105,23 @@ _SUBSAMPLINGS = {"4:4:4": 76, "4:2:0": 20, "4:2:2": 4}
 _QUALITIES = {90: 8, 92: 8, 93: 6, 94: 10, 95: 6, 96: 62}
 _BOXED_SHARE = 0.85
 _GREY_EVERY = 50
-_TILE, _TILES = 256, 5  # rows and columns of a field of texture; fields of a kind
+_TILE, _TILES = 256, 5  # rows and columns of a texture; number of textures of each slope
 _SLOPES = (0.9, 1.05)  # of textures
-_FORM = 6  # increase it when the same spec is to give other files
+_FORM = 6  # increase it when a change makes other files for the same spec
 
 
 @dataclass(frozen=True, slots=True)
 class SampleSpec:
-    """What a sample tree holds: the same bytes for the same spec, on one machine with the same NumPy and Pillow.
+    """Settings of a sample. The same spec gives the same bytes on one machine with the same NumPy and Pillow.
 
-    One file of each odd kind replaces an ordinary training image, as far as there are some. Damaged files come after
-    them.
+    One file of each odd kind replaces an ordinary training image, if there are enough. Damaged files come after them.
     """
 
     classes: int = 10  # number of classes
     images_per_class: int = 30  # training images of each class
     validation_per_class: int = 6  # validation images of each class
-    seed: int = 17  # of everything random
-    damaged: bool = False  # whether damaged files are put among the others
+    seed: int = 17  # of all random choices
+    damaged: bool = False  # whether there are damaged files among the others
 
     def __post_init__(self) -> None:
         check_range("--classes", self.classes, 1, 10_000)
@@ -147,24 +146,24 @@ class SampleReport:
 
     images: int  # image files, including damaged ones
     size_bytes: int
-    oddities: dict[str, str]  # path below the tree -> what is odd about it, of files that are right but unusual
-    damaged: dict[str, str]  # path below the tree -> what is wrong with it
-    is_new: bool  # false when the very same tree existed already
+    oddities: dict[str, str]  # path below the tree -> what is odd about the file, for files that are valid but unusual
+    damaged: dict[str, str]  # path below the tree -> what is wrong with the file
+    is_new: bool  # false if the same sample existed already
 
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """One image file to make; ``number`` counts all of them and seeds what is random about it."""
+    """An image file to make; ``number`` counts all files and seeds its random choices."""
 
     number: int
     path: str  # below the tree
     class_id: int
-    kind: str | None  # what is unusual about it: of `ODD`, of `DAMAGED`, or that its annotation is noisy
+    kind: str | None  # what is unusual about it: a key of `ODD` or `DAMAGED`, or `_NOISY`
     boxes_path: str | None
 
 
 def make_sample(directory: str | Path, spec: SampleSpec, progress: Progress | None = None) -> SampleReport:
-    """Make a sample tree, whole or not at all; nothing is done if the directory holds the very same sample already.
+    """Make a sample, completely or not at all; nothing is done if the directory holds the same sample already.
 
     ``progress`` is called after every image, from the calling thread.
     """
@@ -180,7 +179,7 @@ def make_sample(directory: str | Path, spec: SampleSpec, progress: Progress | No
 
 
 def _files(spec: SampleSpec) -> list[_File]:
-    """Return every image file; the first training image of each class, then the second ..., are the unusual ones."""
+    """Return every image file; unusual are the first training image of each class, then the second, and so on."""
     kinds = [*ODD, *([*DAMAGED, _NOISY] if spec.damaged else [])]
     images = [(i, class_id) for i in range(spec.images_per_class) for class_id in range(spec.classes)]
     unusual = dict(zip(images, kinds, strict=False))
@@ -204,7 +203,7 @@ def _files(spec: SampleSpec) -> list[_File]:
 
 
 def _holds(root: Path, spec: SampleSpec, files: list[_File]) -> bool:
-    """Whether the tree exists already; refuses a directory that holds something else."""
+    """Return whether the sample exists already; refuse a directory that holds something else."""
     check_directory(root)
     if not root.exists() or not any(root.iterdir()):
         return False
@@ -223,7 +222,7 @@ def _write(root: Path, spec: SampleSpec, files: list[_File], progress: Progress 
         folder.mkdir(parents=True, exist_ok=True)
     tally = Tally(len(files), progress)
     with stoppable_pool(available_cpus(), "stoker-draw") as pool:
-        # After Ctrl-C or on a full disk map() cancels what was not begun.
+        # After Ctrl-C or on a full disk map() cancels files that were not begun.
         for size in pool.map(lambda file: _make(root, file, spec.seed), files):
             tally.advanced(1, size, 0)
     for name, text in _lists(spec).items():
@@ -243,7 +242,7 @@ def _lists(spec: SampleSpec) -> dict[str, str]:
 
 
 def _mark(root: Path, spec: SampleSpec, files: list[_File]) -> str:
-    """Return what identifies this sample: its settings and the bytes of its images, which must exist."""
+    """Return a text that identifies this sample: its settings and the bytes of its images, which must exist."""
     fields = {"form": _FORM, **dataclasses.asdict(spec), "size_bytes": _size_bytes(root, files)}
     return json.dumps(fields, indent=1) + "\n"
 
@@ -297,13 +296,13 @@ def _encode(image: Image.Image, *, kind: str = "JPEG", **options: Any) -> bytes:
 
 
 def encode_odd(kind: str, pixels: NDArray[np.uint8], quality: int) -> bytes:
-    """Return a file that is right but unusual; ``kind`` is a key of `ODD`."""
+    """Return a file that is valid but unusual; ``kind`` is a key of `ODD`."""
     image = Image.fromarray(pixels)
     if kind == "png":
         return _encode(image, kind="PNG")
     if kind == "exif":
         exif = Image.Exif()
-        exif[274] = 6  # orientation: stored on its side, so that a reader who turns it sees it upright
+        exif[274] = 6  # orientation: stored on its side, and upright in readers that turn it
         return _encode(image.transpose(Image.Transpose.ROTATE_90), quality=quality, exif=exif.tobytes())
     if kind in ("greyscale", "cmyk"):
         return _encode(image.convert("L" if kind == "greyscale" else "CMYK"), quality=quality)
@@ -316,7 +315,7 @@ def encode_odd(kind: str, pixels: NDArray[np.uint8], quality: int) -> bytes:
 
 
 def damage(kind: str, whole: bytes) -> bytes:
-    """Return a damaged file made from a whole JPEG; ``kind`` is a key of `DAMAGED`."""
+    """Return a damaged file, made from an intact JPEG; ``kind`` is a key of `DAMAGED`."""
     if kind == "truncated":
         return whole[: len(whole) * 6 // 10]
     if kind == "empty":
@@ -332,13 +331,13 @@ def damage(kind: str, whole: bytes) -> bytes:
 
 
 def paint(width: int, height: int, class_id: int, seed: Sequence[int]) -> tuple[NDArray[np.uint8], list[Box]]:
-    """Paint one to three objects of a class in a landscape, RGB (height, width, 3), and return their boxes, too.
+    """Paint one to three objects of a class in a landscape; return uint8 RGB (height, width, 3) and their boxes.
 
-    The class decides shape, colour and stripes of its objects, never the landscape; the seed all the rest.
+    The class decides shape, colour and stripes of its objects, but not the landscape; the seed decides all the rest.
     """
     rng = np.random.default_rng(seed)
     size = width, height
-    width, height = (width + 1) // 2, (height + 1) // 2  # enlarged in the end, which takes less time than to paint
+    width, height = (width + 1) // 2, (height + 1) // 2  # enlarging it in the end is faster than painting it
     image, horizon = _landscape(width, height, rng)
     circles: list[tuple[float, float, float]] = []  # foot, centre and radius in pixels
     wanted = rng.integers(1, 4)
@@ -373,7 +372,7 @@ def _tile(number: int, slope: float) -> Plane:
 
 
 def _texture(height: int, width: int, slope: float, rng: np.random.Generator) -> Plane:
-    """Return a random window (height, width) of a tile, turned over or not."""
+    """Return a random window (height, width) of a tile, flipped at random."""
     (top, left), (down, across) = rng.integers(_TILE, size=2), 1 - 2 * rng.integers(2, size=2)
     rows, columns = (top + down * np.arange(height)) % _TILE, (left + across * np.arange(width)) % _TILE
     window: Plane = _tile(int(rng.integers(_TILES)), slope).take(rows, 0).take(columns, 1)
@@ -391,7 +390,7 @@ def _landscape(width: int, height: int, rng: np.random.Generator) -> tuple[Plane
     skyline = horizon - rng.uniform(0.03, 0.2) + 0.06 * _texture(1, width, 1.9, rng)
     for colour, edge, strength in ((hills, skyline, 8), (ground, horizon, 16)):
         field = _texture(height, width, rng.choice(_SLOPES), rng)
-        warmth = 0.4 * field[::-1, ::-1]  # the same field turned round looks like another one
+        warmth = 0.4 * field[::-1, ::-1]  # the same field, rotated, looks like another
         surface = colour + detail * strength * np.array((field + warmth, field, 0.85 * field - warmth))
         image += _step((rows - edge) * height) * (surface - image)
     return image, horizon

@@ -1,12 +1,12 @@
-"""Builds on a Spark cluster: the same shards, byte for byte, made by executors.
+"""Builds on a Spark cluster: executors make the same shards, byte for byte.
 
 ::
 
     jobs ─► waves of tasks, two at a time ─► executors (build_shard) ─► results ─► journal
                                                         └► shards, straight to the destination
 
-A task makes one shard. Only what executors need goes out: paths, not images. Only what the driver needs comes back: a
-line about each shard. The second wave fills the executors while the last tasks of the first one end.
+A task makes one shard. The driver sends paths, not images, and gets back one line about each shard. The second wave
+keeps the executors busy while the last tasks of the first wave end.
 """
 
 from __future__ import annotations
@@ -62,21 +62,21 @@ _MAX_REASON = 500
 
 
 def engine(session: SparkSession) -> EngineFactory:
-    """Return an engine for `stoker.build`: its shards are made by the executors of a Spark application.
+    """Return an engine for `stoker.build` whose shards are made by the executors of a Spark application.
 
-    The dataset is byte for byte that of one machine. Executors need the same version of Stoker and must reach the
-    images and the destination: in a store, or below a directory that all of them share. The session is used as it is,
-    and is not stopped. A `stoker.errors.ClusterError` says that Spark failed; call again to resume.
+    The dataset is byte for byte the same as on one machine. Executors need the same version of Stoker and must reach
+    the images and the destination: in a store, or below a directory that all of them share. The session is used as it
+    is, and is not stopped. A `stoker.errors.ClusterError` says that Spark failed; call again to resume.
 
     Args:
-        session: The session. One of Spark Connect cannot be used.
+        session: The session, which must not be one of Spark Connect.
 
     Raises:
         ConfigError: The session is one of Spark Connect.
     """
     try:
         _ = session.sparkContext
-    except Exception as error:  # what Spark Connect raises has had several names
+    except Exception as error:  # Spark Connect has raised several types
         message = (
             "this session has no SparkContext: it is a session of Spark Connect, which cannot run Stoker's functions on"
         )
@@ -88,15 +88,15 @@ def engine(session: SparkSession) -> EngineFactory:
 def started_session(master: str | None, settings: Mapping[str, str]) -> Iterator[SparkSession]:
     """Run an application for the command line while the ``with`` block runs.
 
-    Under ``spark-submit`` it is the one that is prepared already. Otherwise ``master`` is the address of the cluster,
-    such as ``local[4]``, ``spark://host:7077`` or ``yarn``, or None for what Spark's own configuration says;
-    ``settings`` are properties of Spark's. Executors start the Python that runs this, unless ``spark.pyspark.python``
-    or ``PYSPARK_PYTHON`` names another.
+    Under ``spark-submit`` it is the application that exists already. Otherwise ``master`` is the address of the
+    cluster, such as ``local[4]``, ``spark://host:7077`` or ``yarn``, or None for that in Spark's configuration;
+    ``settings`` are Spark's properties. Executors use the Python that runs this, unless ``spark.pyspark.python`` or
+    ``PYSPARK_PYTHON`` names another.
     """
     if not {"PYSPARK_GATEWAY_PORT", "JAVA_HOME"} & os.environ.keys() and shutil.which("java") is None:
         raise ConfigError("Spark needs Java 17 or newer, and there is none: install it, or set JAVA_HOME")
     python = settings.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON") or sys.executable
-    os.environ["PYSPARK_PYTHON"] = python  # PySpark itself looks at nothing else
+    os.environ["PYSPARK_PYTHON"] = python  # PySpark itself reads only this
     builder = SparkSession.builder.appName("stoker build")
     quiet = {"spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
     for name, value in {**quiet, **settings}.items():
@@ -106,12 +106,12 @@ def started_session(master: str | None, settings: Mapping[str, str]) -> Iterator
     interrupt = signal.getsignal(signal.SIGINT)
     try:
         session = builder.getOrCreate()
-    except Exception as error:  # what py4j and Java make of it
+    except Exception as error:  # py4j and Java raise many types
         where = master or "the master of Spark's configuration"
         raise ClusterError(f"Spark does not start on {where}: {_reason(str(error))}") from error
     try:
         if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, interrupt)  # Spark's own handler talks to Java in the midst of anything
+            signal.signal(signal.SIGINT, interrupt)  # Spark's own handler calls Java at any point
         yield session
     finally:
         session.stop()
@@ -120,7 +120,7 @@ def started_session(master: str | None, settings: Mapping[str, str]) -> Iterator
 class SparkEngine:
     """Builds shards on the executors of a Spark application; see `stoker.builder.Engine`.
 
-    Spark says how many tasks run at a time: ``threads`` is not used. ``advanced`` is called with the items, source
+    Spark decides how many tasks run at a time: ``threads`` is not used. ``advanced`` is called with the items, source
     bytes and rejects of every shard that is complete.
     """
 
@@ -145,13 +145,13 @@ class SparkEngine:
         self._seen = 0
 
     def run(self, jobs: Iterable[ShardJob]) -> None:
-        """Build all jobs. Once per engine.
+        """Build all jobs. An engine runs only once.
 
         Raises:
-            ClusterError: The source, the destination or the cluster failed; names the shard and the host. What is
-                complete stays.
+            ClusterError: The source, the destination or the cluster failed; the message names the shard and the host.
+                Complete shards stay.
             ConfigError: The executors lack something, or do not see what the driver sees.
-            KeyboardInterrupt: The jobs of Spark's are cancelled.
+            KeyboardInterrupt: Spark's jobs are cancelled first.
         """
         shared = _Shared(self._converter, self._destination, read_journal_head(self._destination), given)
         sent = self._spark.broadcast(shared)
@@ -169,7 +169,7 @@ class SparkEngine:
             sent.unpersist()
 
     def _waves(self, jobs: Iterable[ShardJob]) -> Iterator[tuple[bool, list[bytes]]]:
-        """Yield packed jobs, and whether any shard of them is compressed."""
+        """Yield waves of packed jobs, and whether any of their shards is compressed."""
         fewest = _TASKS_PER_CORE * self._spark.defaultParallelism
         wave: list[bytes] = []
         size, compressed = 0, False
@@ -185,7 +185,7 @@ class SparkEngine:
             yield compressed, wave
 
     def _take(self, running: _Jobs) -> None:
-        """Take new results: of each task from the accumulator, and again when a wave has ended."""
+        """Take new results from the accumulator, and all results of waves that have ended."""
         ended = running.ended()
         news = self._results.value
         while self._seen < len(news):
@@ -196,7 +196,7 @@ class SparkEngine:
                 self._note(result)
 
     def _note(self, result: ShardResult) -> None:
-        """Take a shard as complete, the first time it is reported."""
+        """Record a shard as complete, the first time it is reported."""
         size_bytes = self._source_bytes.pop(result.file.name, None)
         if size_bytes is None:
             return
@@ -205,7 +205,7 @@ class SparkEngine:
 
 
 class _Results(AccumulatorParam["list[ShardResult]"]):
-    """Puts results of tasks end to end."""
+    """Concatenates the results of tasks."""
 
     def zero(self, value: list[ShardResult]) -> list[ShardResult]:
         del value
@@ -219,9 +219,9 @@ class _Results(AccumulatorParam["list[ShardResult]"]):
 
 
 class _Jobs(AbstractContextManager["_Jobs"]):
-    """The jobs of one build, in threads; a group that is cancelled when the ``with`` block is left, for any reason.
+    """The jobs of one build, in threads; they are cancelled when the ``with`` block is left, for any reason.
 
-    For one thread at a time, which must be that of the caller: the jobs run in its pool of a fair scheduler.
+    For the thread of the caller only: the jobs run in its pool of a fair scheduler.
     """
 
     def __init__(self, session: SparkSession, title: str) -> None:
@@ -235,7 +235,7 @@ class _Jobs(AbstractContextManager["_Jobs"]):
 
     def __exit__(self, *exception: object) -> None:
         self._stopping = True
-        while self._running:  # a job that is just being submitted is cancelled once it is there
+        while self._running:  # a job that is being submitted is cancelled when it exists
             self._spark.cancelJobGroup(self._group)
             self._running = wait(self._running, timeout=_LOOK_SECONDS).not_done
         self._pool.shutdown()
@@ -248,7 +248,7 @@ class _Jobs(AbstractContextManager["_Jobs"]):
         return len(self._running)
 
     def ended(self) -> list[list[ShardResult]]:
-        """Wait a moment for jobs to end, and return the results of those that have."""
+        """Wait a moment for jobs to end, and return the results of jobs that have ended."""
         done, self._running = wait(self._running, timeout=_LOOK_SECONDS, return_when=FIRST_COMPLETED)
         try:
             return [job.result() for job in done]
@@ -256,7 +256,7 @@ class _Jobs(AbstractContextManager["_Jobs"]):
             raise explain(error) from None
 
     def settle(self) -> None:
-        """Wait until no attempt is active: Spark kills the others of a task seconds after one has succeeded."""
+        """Wait until no attempt is active: Spark kills other attempts of a task seconds after one has succeeded."""
         tracker = self._spark.statusTracker()
         jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self._group)]
         stages = {stage for job in jobs if job is not None for stage in job.stageIds}
@@ -280,8 +280,8 @@ class _Shared:
 
     converter: ItemConverter  # turns items into records; pickled without the list of items
     destination: Location  # the dataset; an absolute path, or in a store
-    head: bytes  # what its journal begins with as long as it is being built
-    given: Given  # settings of stores and signatures of URLs, which executors take over with it
+    head: bytes  # the beginning of its journal during this build
+    given: Given  # settings of stores and signatures of URLs, which apply when it is unpickled
 
     def build(self, job: ShardJob) -> ShardResult:
         check = partial(check_under_way, self.head, self.destination)
@@ -290,7 +290,7 @@ class _Shared:
         return build_shard(self.converter, self.destination, job, before_commit=check)
 
     def _check_source(self) -> None:
-        """See that the images are here; an empty folder would make a reject of every one of them."""
+        """Check that the images are here; otherwise every one of them would become a reject."""
         for uri in self.converter.tree.reader.uris:
             if from_uri(uri).is_local and not from_uri(uri).exists():
                 message = f"the source {os.fsdecode(uri)} is not there"
@@ -298,7 +298,7 @@ class _Shared:
 
 
 class ShardTask:
-    """Makes one shard. Sent to the executors; brings the result to the driver as soon as the task ends."""
+    """Makes one shard. It is sent to executors, and sends the result to the driver as soon as the task ends."""
 
     def __init__(
         self, wanted: Mapping[str, str], shared: Broadcast[_Shared], results: Accumulator[list[ShardResult]]
@@ -322,16 +322,16 @@ class ShardTask:
 
 
 def pack(job: ShardJob) -> bytes:
-    """Return a job as it is sent: about the bytes of its names and values, fewer where they resemble each other."""
+    """Return a job in compressed form, about as large as its names and values, or smaller if these are similar."""
     return zlib.compress(pickle.dumps(job, pickle.HIGHEST_PROTOCOL), _FAST)
 
 
 def check_under_way(head: bytes, destination: Location) -> None:
     """Check that the build whose journal begins with ``head`` is still under way in a destination.
 
-    That keeps attempts that Spark has lost sight of from writing into what has taken the place of their build. Such an
-    attempt may continue: on a machine that is cut off, or of a driver that was killed. While the same build is under
-    way it does no harm, for it writes the same bytes. Afterwards another one may have begun in the same folder.
+    An attempt may continue after Spark has lost track of it: on a machine that is cut off, or after the driver was
+    killed. During the same build it does no harm, as it writes the same bytes. But later another build may have begun
+    in the same folder, and this check keeps the attempt from writing into it.
     """
     try:
         same = read_journal_head(destination) == head
@@ -343,13 +343,13 @@ def check_under_way(head: bytes, destination: Location) -> None:
 
 
 def versions(*, compressed: bool) -> dict[str, str]:
-    """Return the version of each piece of software here that decides bytes, by its name; zlib where it compresses."""
+    """Return the versions, by package, that the bytes of shards depend on here; zlib only if it compresses."""
     version_of = {name: _version(name) for name in ("stoker", "pillow")}
     return version_of | ({"zlib": zlib.ZLIB_RUNTIME_VERSION} if compressed else {})
 
 
 def check_versions(wanted: Mapping[str, str]) -> None:
-    """Check that the versions here are those of the driver."""
+    """Check that the versions here are the same as on the driver."""
     here = versions(compressed="zlib" in wanted)
     other = [
         f"{name} is {here.get(name)} and not {wanted[name]}"
@@ -369,11 +369,11 @@ def _version(package: str) -> str:
 
 
 class TaskError(Exception):
-    """A task failed; the message is a mark and a line of JSON, by which the driver finds it among Spark's traces."""
+    """A task failed; its message is a mark and a line of JSON, which the driver finds among Spark's traces."""
 
 
 def task_error(error: Exception, shard: str | None) -> TaskError:
-    """Return what a task raises instead of an error that it met while it made a shard, or before it knew which."""
+    """Return the error that a task raises in place of another, with the name of its shard if that is known."""
     message = str(error) if str(error) else type(error).__name__
     where = f"{f'shard {shard}, ' if shard else ''}on {socket.gethostname()}"
     payload = {"message": f"{message} ({where})", "is_setup": isinstance(error, ConfigError)}
@@ -381,14 +381,14 @@ def task_error(error: Exception, shard: str | None) -> TaskError:
 
 
 def explain(error: Exception) -> ClusterError | ConfigError:
-    """Return an error of ours for one of Spark's: what a task met, or the last line before the traces of Java."""
+    """Return Stoker's error for one of Spark's: the error of a task, or the last line before the traces of Java."""
     text = str(error)
     try:
         payload, _ = json.JSONDecoder().raw_decode(text.partition(_FAILURE_MARK)[2])
         message, is_setup = str(payload["message"]), payload["is_setup"]
         if not message:
             raise ValueError(payload)
-    except (KeyError, RecursionError, TypeError, ValueError):  # no task said anything, or it was cut on its way
+    except (KeyError, RecursionError, TypeError, ValueError):  # no task has sent an error, or it was cut off
         message = f"Spark could not build: {_reason(text)}; docs/how-to/spark.md says what executors need"
         is_setup = False
     return ConfigError(message) if is_setup else ClusterError(message)
