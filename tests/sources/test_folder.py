@@ -14,7 +14,7 @@ import pytest
 from sources.making import check_refused, content, fill, tar_of
 from stoker.errors import SourceError
 from stoker.sources import Item, ItemTableBuilder, SourceOptions, list_source
-from stoker.sources.files import folders_in, seen_in
+from stoker.sources.files import folders_in, some_entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -326,7 +326,7 @@ def test_a_million_items_fit_into_a_few_bytes_each() -> None:
 
 
 def test_a_folder_that_cannot_be_listed_is_named(tmp_path: Path) -> None:
-    for looked_at in (folders_in, lambda where: list(seen_in(where))):
+    for looked_at in (folders_in, lambda where: list(some_entries(where))):
         with pytest.raises(SourceError, match=r"cannot list the folder .*gone: No such file"):
             looked_at(bytes(tmp_path / "gone"))
 

@@ -35,7 +35,7 @@ from stoker.sources.files import (
     nonblank_lines,
     numbered_lines,
     read_annotation,
-    seen_in,
+    some_entries,
 )
 from stoker.sources.items import Blobs, Column, GrowingBlobs, Item, ItemTable, chunks
 from stoker.sources.labels import has_control_character
@@ -530,7 +530,7 @@ def _find_annotations(tops: tuple[Location, ...], base: Location) -> Location | 
     folder = next((candidate for candidate in candidates if candidate.is_dir()), None)
     if folder is None:
         return first_file(tops, _FILES)
-    if any(is_folder or name.endswith(b".xml") for name, is_folder in seen_in(folder.to_uri())):
+    if any(is_folder or name.endswith(b".xml") for name, is_folder in some_entries(folder.to_uri())):
         return folder
     return first_file((folder,), _FILES) or folder
 
@@ -547,7 +547,7 @@ def _boxes_in(top: Location, split_folder: str) -> BoxFolder:
     inner = top / split_folder
     where = (inner if split_folder and inner.is_dir() else top).to_uri()
     folders = folders_in(where)
-    names = [name for name, _ in seen_in(where + b"/" + folders[0])] if folders else []  # one folder shows enough
+    names = [name for name, _ in some_entries(where + b"/" + folders[0])] if folders else []  # one folder shows enough
     suffix = b"" if names and not any(name.endswith(b".xml") for name in names) else b".xml"
     return BoxFolder(where, per_class=bool(folders), suffix=suffix)
 

@@ -248,7 +248,7 @@ def folders_in(where: bytes) -> list[bytes]:
         return [name for name in from_uri(where).folders() if name not in JUNK]
 
 
-def seen_in(where: bytes) -> Iterator[tuple[bytes, bool]]:
+def some_entries(where: bytes) -> Iterator[tuple[bytes, bool]]:
     """Yield the name of each entry of a folder and whether it is a folder, in any order, perhaps repeatedly.
 
     For callers that need only a few of very many names.

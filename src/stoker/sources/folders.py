@@ -27,7 +27,7 @@ from stoker.config import format_count, format_some, option
 from stoker.errors import SourceError
 from stoker.sources.boxes import TINY_LIST, read_tiny_boxes
 from stoker.sources.coco import coco_of_classes, find_coco
-from stoker.sources.files import Listing, Walk, folders_in, images_among, is_dataset, seen_in
+from stoker.sources.files import Listing, Walk, folders_in, images_among, is_dataset, some_entries
 from stoker.sources.image_tables import (
     find_metadata,
     find_tables,
@@ -165,7 +165,7 @@ class _SplitFinder:
         candidates = splits_among({entry.name for entry in entries if entry.is_folder})
         # A class may be called "train". Only a folder that holds folders is a split, or one with a list of labels.
         held = {name: folders_in(self._builder.base + b"/" + name) for name in candidates}
-        others = [entry for entry in entries if entry.name not in held and _may_matter(entry.name)]
+        others = [entry for entry in entries if entry.name not in held and _is_relevant(entry.name)]
         built: set[Child] = set()
         if candidates:
             base = self._builder.folder
@@ -188,13 +188,13 @@ class _SplitFinder:
     def _split(self, name: bytes) -> _SplitFolder:
         entries = self._builder.walk.scan(name + b"/", self._skipped)
         split = SPLIT_FOLDERS[name]
-        folders = [entry.name for entry in entries if entry.is_folder and _may_matter(entry.name)]
+        folders = [entry.name for entry in entries if entry.is_folder and _is_relevant(entry.name)]
         if split == "train":
             return self._class_folders(name + b"/", entries)
         base = self._builder.folder
         if folders == [IMAGES_FOLDER] and ((base / "val" / TINY_LIST).is_file() or (base / "wnids.txt").is_file()):
             return self._flat(split, name + b"/" + IMAGES_FOLDER + b"/")
-        if not folders and any(_may_matter(entry.name) and not is_sidecar(entry.name) for entry in entries):
+        if not folders and any(_is_relevant(entry.name) and not is_sidecar(entry.name) for entry in entries):
             return self._flat(split, name + b"/")
         return self._class_folders(name + b"/", entries)
 
@@ -207,7 +207,7 @@ class _SplitFinder:
         if path is None:
             where = self._builder.root
             entries = self._builder.walk.scan(folder, self._skipped)
-            names = [entry.name for entry in entries if _may_matter(entry.name)]
+            names = [entry.name for entry in entries if _is_relevant(entry.name)]
             advice = missing_labels_advice(self._label_folders, min(names, default=b""))
             raise SourceError(f"{where} holds validation images without class folders; {advice}", path=where)
         return read_validation_labels(path)
@@ -248,7 +248,7 @@ class _SplitFinder:
         return not is_image and not from_uri(self._builder.base + b"/" + link).exists()
 
 
-def _may_matter(name: bytes) -> bool:
+def _is_relevant(name: bytes) -> bool:
     return name not in ANNOTATION_FOLDERS and name not in _METADATA and not name.startswith(b".")
 
 
@@ -405,7 +405,7 @@ def _claim_flat(look: Look) -> _Contents | None:
 
 def _folders(folder: Location) -> list[str]:
     """Return the names of the folders in a folder; empty if its first entries are all files."""
-    if not any(is_folder for _, is_folder in islice(seen_in(folder.to_uri()), _LOOKED_AT)):
+    if not any(is_folder for _, is_folder in islice(some_entries(folder.to_uri()), _LOOKED_AT)):
         return []
     names = [os.fsdecode(name) for name in folders_in(folder.to_uri()) if not name.startswith(b".")]
     return names if len(names) > _FEW else [name for name in names if not is_dataset(folder / name)]

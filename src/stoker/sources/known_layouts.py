@@ -383,15 +383,15 @@ def _paired(look: Look, images: Location, masks: Location) -> str | None:
     if _FEW * sum(in_order(methodcaller("is_file"), paths, images.requests_at_once)) < max(1, 3 * len(paths)):
         return None
     called = _MASKS.fullmatch(_class_words(masks.name)) and masks.name.lower().rstrip("s") not in images.name.lower()
-    if called or (all(_grey(look, masks)) and not any(_grey(look, images))):
+    if called or (all(_are_grey(look, masks)) and not any(_are_grey(look, images))):
         message = f"files in {masks.name}/ with the names of those in {images.name}/, to which they belong"
         typed = f"(cd {shlex.quote(str(images.parent))} && mv {shlex.quote(images.name)} images && mv"
         typed += f" {shlex.quote(masks.name)} masks)"
-        return message + f"; if these are masks, type: {typed}" * (images.is_local and all(_grey(look, masks)))
+        return message + f"; if these are masks, type: {typed}" * (images.is_local and all(_are_grey(look, masks)))
     return None
 
 
-def _grey(look: Look, folder: Location) -> Iterator[bool]:
+def _are_grey(look: Look, folder: Location) -> Iterator[bool]:
     """Yield whether each of some images has a palette or a single channel."""
     files = [folder / name for name in look.look_into(folder).files[:_SOME]]
     for head in in_order(methodcaller("read_head", _HEAD_BYTES), files, folder.requests_at_once):

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from stoker.sources.files import DATASET_MARKS, folders_in, is_dataset, seen_in
+from stoker.sources.files import DATASET_MARKS, folders_in, is_dataset, some_entries
 from stoker.sources.names import NOT_CLASSES, is_image_name, is_sidecar
 from stoker.sources.options import SourceOptions
 from stoker.storage import Child, Location, location
@@ -35,7 +35,7 @@ T = TypeVar("T")
 _SPLIT_NAMES = ("train", "validation", "val")
 _BESIDE_IMAGES = NOT_CLASSES | {b"Images"}
 _LOOKED_AT = 1000
-_FEW = 4  # folders, of which it is asked whether they are datasets: how many there are decides what kind they are of
+_FEW = 4  # up to so many folders are checked for datasets: the number of folders decides the kind of a source
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def _holds_splits(folder: Location) -> bool:
 
 
 def is_built_in(folder: Location, without: Location | None) -> bool:
-    """Return whether a dataset lies in a folder, or will: where one is to be built without being part of the source."""
+    """Return whether a folder is a dataset, or is ``without``, in which a dataset is to be built."""
     return (without is not None and folder.is_same(without)) or is_dataset(folder)
 
 
@@ -85,9 +85,9 @@ def _other_folders(folder: Location, known: frozenset[bytes], without: Location 
 
 
 class FolderContents(NamedTuple):
-    """The names in a folder, sorted, without hidden ones and datasets; some of them if there are many.
+    """The names in a folder, sorted, without hidden ones and datasets; only some of them if there are many.
 
-    Nothing of a folder that is a dataset.
+    A folder that is a dataset itself has no names.
     """
 
     folders: list[str]
@@ -150,7 +150,7 @@ class Look:
         return self._once(folder, lambda: self._contents_of(folder))
 
     def _contents_of(self, folder: Location) -> FolderContents:
-        some = dict(islice(seen_in(folder.to_uri()), _LOOKED_AT))
+        some = dict(islice(some_entries(folder.to_uri()), _LOOKED_AT))
         if (DATASET_MARKS & some.keys() or len(some) == _LOOKED_AT) and is_dataset(folder):
             return FolderContents([], [], "")
         shown = sorted((os.fsdecode(name), is_folder) for name, is_folder in some.items() if name[:1] != b".")

@@ -23,7 +23,7 @@ from stoker.config import format_count, option, option_with
 from stoker.errors import LabelWarning, SourceError, SourceWarning
 from stoker.format import ClassLabel
 from stoker.sources.boxes import Annotations, BoxTable, TableBoxes, find_boxes, turn_back
-from stoker.sources.files import AT_ONCE, Skipped, Walk, folders_in, in_order, is_dataset, nonblank_lines, seen_in
+from stoker.sources.files import AT_ONCE, Skipped, Walk, folders_in, in_order, is_dataset, nonblank_lines, some_entries
 from stoker.sources.items import GrowingBlobs, GrowingColumn, ItemCollector, ItemTable, chunks, counts_of, row_range
 from stoker.sources.labels import (
     BUNDLED_LIST,
@@ -633,7 +633,7 @@ def _classes_beside(parents: Iterable[Location], known: set[bytes]) -> Iterator[
 def _may_hold_images(folder: bytes) -> bool:
     return any(
         name == IMAGES_FOLDER if is_folder else not is_sidecar(name) and not name.startswith(b".")
-        for name, is_folder in islice(seen_in(folder), _LOOKED_AT)
+        for name, is_folder in islice(some_entries(folder), _LOOKED_AT)
     )
 
 

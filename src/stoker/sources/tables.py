@@ -249,8 +249,8 @@ def _dialect_of_words(lines: Sequence[str]) -> _Dialect:
     counts = {len(words) for line in lines[first:] if (words := line.split())}
     count = counts.pop() if len(counts) == 1 else min((_WORD_AND_REST, *counts))
     if is_counted and len(names) == count - 1:
-        names = [_nameless(1)[0], *names]
-    return _Dialect(None, first=first, names=tuple(names if has_names else _nameless(count)))
+        names = [_default_names(1)[0], *names]
+    return _Dialect(None, first=first, names=tuple(names if has_names else _default_names(count)))
 
 
 def _check_header(path: Location, number: int, header: Sequence[str]) -> None:
@@ -259,7 +259,7 @@ def _check_header(path: Location, number: int, header: Sequence[str]) -> None:
         raise damaged(path, number, f"it names the column {twice!r} twice")
 
 
-def _nameless(count: int) -> list[str]:
+def _default_names(count: int) -> list[str]:
     return [f"column_{number}" for number in range(1, count + 1)]
 
 
@@ -273,7 +273,7 @@ def _header_of(cells: list[str]) -> tuple[list[str], bool]:
     """Return the names of the columns, given the first line of a table, and whether that line is a row."""
     if len(cells) == len(_TOKEN) and _NUMBERED.fullmatch(cells[0]):
         return _TOKEN, True
-    return (cells, False) if _has_names(cells) else (_nameless(len(cells)), True)
+    return (cells, False) if _has_names(cells) else (_default_names(len(cells)), True)
 
 
 def _csv_rows(path: Location, separator: str | None, errors: str) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -523,7 +523,7 @@ def _with_form(
         message = f"{where}: {name!r} has lists written as text, such as {texts[0][:40]}; write what is in them with"
         message += f" semicolons between, or give {option_with('label_column', 'none')} to have them as text"
         raise SourceError(message, path=str(where))
-    between = _between(texts) if given is None else given.replace("none", "")
+    between = _separator_of(texts) if given is None else given.replace("none", "")
     if between or any(isinstance(value, list) for value in known):
         warnings.append(f"{where}: {name!r} has several classes in a cell ({texts[0][:40]!r}, ...), as a field")
         return Classes(columns, "several", between)
@@ -535,7 +535,7 @@ def _with_form(
     if options.label_column is None and name != LABEL and not _are_classes(known) and not is_repeated:
         warnings.append(f"{where}: {name!r} has neither ids nor repeated names, so it is a field")
         return Classes()
-    if given is None and (likely := [each for each in ", /+" if _may_divide(texts, each)]):
+    if given is None and (likely := [each for each in ", /+" if _may_separate(texts, each)]):
         first = next(text for text in texts if likely[0] in text.strip())
         message = f"{where}: {name!r} has cells such as {first[:40]!r}, each of one class; if they are several, give"
         message += f" {option_with('label_separator', likely[0])}"
@@ -543,13 +543,13 @@ def _with_form(
     return Classes(columns, is_told=given is not None)
 
 
-def _may_divide(texts: Sequence[str], between: str) -> bool:
+def _may_separate(texts: Sequence[str], between: str) -> bool:
     """Return whether splitting cells gives fewer distinct parts than cells, as in combinations of few tags."""
     cells = {*map(str.strip, texts)}
     return len({part.strip() for cell in cells for part in cell.split(between)} - {""}) < len(cells)
 
 
-def _between(texts: Sequence[str]) -> str:
+def _separator_of(texts: Sequence[str]) -> str:
     """Return the separator of several names in cells; empty unless it is obvious."""
     for between in ("|", ";", ",", " "):
         several = [text.split(between) for text in texts if between in text.strip()]
@@ -705,7 +705,7 @@ class TableRows:
     def _check_form(self) -> None:
         """Refuse labels that are not the name or id of one class, if those of the first rows are."""
         message = f"{self._path}: after the first {LOOKED_AT:,} rows, {''.join(self._classes.columns)!r} has"
-        if between := _between([*self._labels]):
+        if between := _separator_of([*self._labels]):
             first = next(label for label in self._labels if between in label.strip())
             message += f" {first[:40]!r}, which may be several classes; give {option_with('label_separator', between)}"
             message += f", or {option_with('label_separator', 'none')} where each cell is one class"

@@ -229,11 +229,11 @@ class _Samples:
             self._builder.skipped.ignored[kind] += 1
         else:
             if field == "json" and field not in self._slices:
-                self._tell_boxes(window, member)
+                self._warn_of_boxes(window, member)
             sample.problem = "sample with a member twice" if field in sample.slices else sample.problem
             sample.slices[field] = member.offset_data, member.size
 
-    def _tell_boxes(self, window: FileWindow, member: tarfile.TarInfo) -> None:
+    def _warn_of_boxes(self, window: FileWindow, member: tarfile.TarInfo) -> None:
         """Warn of boxes in the JSON of the first sample with JSON."""
         with contextlib.suppress(SourceError, RecursionError, ValueError):  # reported when its sample is used
             values = parse_json(read_member(window.inner(member), member, _MAX_JSON_BYTES))
