@@ -22,6 +22,7 @@ import numpy as np
 from stoker.config import format_count, option, option_with
 from stoker.errors import LabelWarning, SourceError, SourceWarning
 from stoker.format import ClassLabel
+from stoker.recipe import is_turned
 from stoker.sources.boxes import Annotations, BoxTable, TableBoxes, find_boxes, turn_back
 from stoker.sources.files import AT_ONCE, Skipped, Walk, folders_in, in_order, is_dataset, nonblank_lines, some_entries
 from stoker.sources.items import GrowingBlobs, GrowingColumn, ItemCollector, ItemTable, chunks, counts_of, row_range
@@ -64,6 +65,7 @@ TABLE_OPTIONS = COLUMN_OPTIONS | {"label_separator", "split_column", "separator"
 """Names of the options that apply to a table beside images."""
 
 _NAMED_CLASSES, _LOOKED_AT = 5, 100
+_HEADERS, _HEADER_BYTES = 32, 2**16  # images that are asked for their EXIF orientation, and what is read of each
 _NO_CLASSES = NOT_CLASSES | SPLIT_FOLDERS.keys() | {IMAGES_FOLDER}
 _OF_COPY = re.compile(r"[-_ ]+(copy([-_ ]*\(?[0-9]+\)?)?|\([0-9]+\)|aug(mented)?|backup|bak)$")
 """Endings that people and programs give to the names of copied folders."""
@@ -422,6 +424,9 @@ class SourceBuilder:
         known = zip(self.labels.names, self.labels.texts, strict=True) if self.labels else ()
         texts = {name: text for name, text in known if text}
         warnings = self.warnings
+        sizes = self.collector.columns.get("annotated")
+        if boxes and box_classes and not (isinstance(sizes, np.ndarray) and sizes.any()):
+            self._warn_of_turned(table)
         if reader is None:
             self._warn_of_missing_files(table)
             is_local = self.folder.is_local and table.paths.data.find(b"://") < 0
@@ -458,6 +463,18 @@ class SourceBuilder:
     ) -> dict[str, Annotations | BoxTable]:
         """Return the annotations that the user names, or that lie in a source; see `stoker.sources.boxes`."""
         return find_boxes(self.options.boxes, tops, base, folders, self.warnings, self.progress)
+
+    def _warn_of_turned(self, table: ItemTable) -> None:
+        """Warn if EXIF turns any of a few images, as no annotation states a size that tells how boxes were drawn."""
+        paths = [table.paths[row] for row in range(0, len(table), 1 + len(table) // _HEADERS)]
+        images = [from_uri(join(self.base, path)) for path in paths]
+        turned = in_order(_is_turned, images, self.folder.requests_at_once)
+        if (image := next((image for image, is_so in zip(images, turned, strict=True) if is_so), None)) is not None:
+            message = (
+                f"EXIF turns images, such as {image}, and their boxes state no size of the image; they are read as"
+            )
+            message += " of images as stored; if they were drawn on upright ones, save the images upright, for example"
+            self.warnings.append(f"{message} with 'mogrify -auto-orient' of ImageMagick")
 
     def _with_boxes(self, table: ItemTable, boxes: Mapping[str, Annotations | BoxTable]) -> ItemTable:
         if not any(isinstance(split_boxes, BoxTable) for split_boxes in boxes.values()):
@@ -648,3 +665,9 @@ class Kind:
     options: frozenset[str] = LABEL_OPTIONS | {"boxes", "validation_labels"}
     reader: type[StoredReader] = FileReader  # the reader that saved listings name
     annotations: tuple[type[Annotations], ...] = ()  # annotations that only this kind has, for saved listings, too
+
+
+def _is_turned(image: Location) -> bool:
+    with contextlib.suppress(OSError):  # the build reports it
+        return is_turned(image.read_head(_HEADER_BYTES))
+    return False

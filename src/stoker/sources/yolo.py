@@ -5,7 +5,6 @@ docs/reference/images.md says what else may name them, and what is in the texts.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import math
@@ -18,10 +17,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 from stoker.errors import SourceError, StorageError
-from stoker.recipe import is_turned
 from stoker.sources.boxes import Annotations, flaws_of, place_box
 from stoker.sources.drawn_masks import CocoMask, DrawnMask, drawn_mask
-from stoker.sources.files import first_file, in_order, nonblank_lines, read_annotation, sizes_of, text_of
+from stoker.sources.files import first_file, nonblank_lines, read_annotation, sizes_of, text_of
 from stoker.sources.items import GrowingBlobs, Item
 from stoker.sources.labels import has_control_character
 from stoker.sources.names import (
@@ -50,7 +48,7 @@ _CLASSES = ("classes.txt", "obj.names", "_darknet.labels")
 """Lists of the classes: of LabelImg and Label Studio, of darknet and CVAT, of Roboflow's export for darknet."""
 _BOTH = {"images", "labels"}
 _MAX_BYTES = 2**20
-_TRIED, _HEAD_BYTES, _LOOKED_AT, _IMAGE_BYTES = 8, 2**12, 32, 2**16
+_TRIED, _HEAD_BYTES = 8, 2**12
 _BOX_NUMBERS, _MIN_NUMBERS = 4, 6
 """How many numbers a box has, its centre and its sides; and a polygon at least, x and y of each point."""
 _MOST_FRACTION = 1.01  # other programs round up to this and still read it
@@ -259,28 +257,10 @@ def _list(look: Look, contents: _Contents) -> Source:
     if not present:
         _refuse(path, f"none of the folders and lists that it names is in {base}")
     listed.report()
-    _warn_of_turned(builder)
     cells = _masks(builder, contents) if look.options.masks else None
     labels = _YoloLabels(builder.base, contents.is_beside)
     boxes = {group.split: labels for group in builder.collector.groups if group.split is not None}
     return builder.finish(boxes, cells=cells, box_classes=contents.names)
-
-
-def _warn_of_turned(builder: SourceBuilder) -> None:
-    """Warn if EXIF turns any of a few images, as boxes state no size that tells how they were drawn."""
-    paths, base = builder.collector.paths(), builder.folder
-    images = [from_uri(join(builder.base, paths[row])) for row in range(0, len(paths), 1 + len(paths) // _LOOKED_AT)]
-    turned = in_order(_is_turned, images, base.requests_at_once)
-    if (image := next((image for image, is_so in zip(images, turned, strict=True) if is_so), None)) is not None:
-        message = f"EXIF turns images, such as {image}, and their boxes state no size of the image; they are read as of"
-        message += " images as stored; if they were drawn on upright ones, save the images upright, for example with"
-        builder.warnings.append(f"{message} 'mogrify -auto-orient' of ImageMagick")
-
-
-def _is_turned(image: Location) -> bool:
-    with contextlib.suppress(OSError):  # the build reports it
-        return is_turned(image.read_head(_IMAGE_BYTES))
-    return False
 
 
 def _masks(builder: SourceBuilder, contents: _Contents) -> Cells:
