@@ -15,6 +15,8 @@ from contextlib import suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from aiohttp import ClientError, ClientTimeout
+
 from stoker.errors import ConfigError, StorageError
 from stoker.forks import process_number
 from stoker.storage.backend import Backend, Blob, Children, Entry, StoreError, needs_client, refuse_longer
@@ -22,6 +24,7 @@ from stoker.storage.backend import Backend, Blob, Children, Entry, StoreError, n
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from aiohttp import ClientHandlerType, ClientRequest, ClientResponse
     from obstore.store import ClientConfig, ObjectStore, RetryConfig
 
     from stoker.storage.backend import Data, StoreSettings
@@ -287,18 +290,25 @@ def _writer(emulator: str, settings: StoreSettings) -> Any:
     # Otherwise gcsfs asks Google, for up to a minute, which kind each bucket is.
     os.environ.setdefault("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
     with needs_client("gs", "gcs"):
-        from aiohttp import ClientTimeout  # noqa: PLC0415 - comes with gcsfs
         from gcsfs import GCSFileSystem  # noqa: PLC0415 - an extra
     account = "anon" if emulator or settings.get("anonymous") else settings.get("credentials_file")
     about = _only_set(endpoint_url=emulator, token=account, requester_pays=settings.get("requester_pays"))
-
-    class Once(GCSFileSystem):  # type: ignore[misc]
-        """Tries once: only one layer retries, `stoker.storage.retrying`."""
-
-        _request = getattr(GCSFileSystem._request, "__wrapped__", GCSFileSystem._request)
-
     about["requests_timeout"] = ClientTimeout(total=_SECONDS_OF_A_REQUEST, sock_connect=5)
-    return Once(consistency="md5", skip_instance_cache=True, use_listings_cache=False, **about)
+    about["session_kwargs"] = {"middlewares": (_once,)}
+    return GCSFileSystem(consistency="md5", skip_instance_cache=True, use_listings_cache=False, **about)
+
+
+async def _once(request: ClientRequest, send: ClientHandlerType) -> ClientResponse:
+    """Fail as gcsfs does not expect, so that it tries once: only one layer retries, `stoker.storage.retrying`."""
+    try:
+        response = await send(request)
+        await response.read()
+    except ClientError as error:
+        raise StoreError(f"{type(error).__name__}: {error}"[:300]) from error
+    status = response.status
+    if status >= 500 or status in (401, 408, 429):
+        raise StoreError(f"HTTP {status} {response.reason}", retry=status != 401, busy=status in _BUSY)
+    return response
 
 
 def _asked_gcsfs(request: Callable[[], _T]) -> _T:
@@ -306,16 +316,17 @@ def _asked_gcsfs(request: Callable[[], _T]) -> _T:
         return request()
     except (FileNotFoundError, FileExistsError, PermissionError):
         raise
+    except StoreError as error:  # of `_once`
+        if error.retry:
+            raise
+        raise PermissionError(13, str(error)) from error
     except Exception as error:
         status = getattr(error, "code", None) or getattr(error, "status", None)
         if status == 412:
             raise FileExistsError(str(error)) from error
-        if status in (401, 403) or str(error).startswith("Forbidden: "):
+        if status == 403 or str(error).startswith("Forbidden: "):
             raise PermissionError(13, str(error)) from error
-        lasting = isinstance(status, int) and 400 <= status < 500 and status not in (408, 429)
-        raise StoreError(
-            f"{type(error).__name__}: {error}"[:300], retry=not lasting, busy=status in (429, 503)
-        ) from error
+        raise StoreError(f"{type(error).__name__}: {error}"[:300], retry=not isinstance(status, int)) from error
 
 
 def _entry(meta: Any) -> Entry:
