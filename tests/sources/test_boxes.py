@@ -82,8 +82,8 @@ def test_annotations_beside_the_images_are_found(tmp_path: Path, annotation: str
 
 
 def test_annotations_are_found_in_the_layout_of_ilsvrc_and_where_the_user_says(tmp_path: Path) -> None:
-    root, found = tmp_path / "Data/CLS-LOC", "Annotations/CLS-LOC/train/n01/n01_1.xml"
-    fill(tmp_path, "Data/CLS-LOC/train/n01/n01_1.JPEG", found, "mine/n01/n01_1.xml")
-    for tree, path in ((listing(root), found), (listing(root, boxes=str(tmp_path / "mine")), "mine/n01/n01_1.xml")):
+    root, usual = tmp_path / "Data/CLS-LOC", "Annotations/CLS-LOC/train/n01/n01_1.xml"
+    fill(tmp_path, "Data/CLS-LOC/train/n01/n01_1.JPEG", usual, "mine/n01/n01_1.xml")
+    for tree, path in ((listing(root), usual), (listing(root, boxes=str(tmp_path / "mine")), "mine/n01/n01_1.xml")):
         assert tree.boxes["train"].locate(b"n01", b"train/n01/n01_1.JPEG") == bytes(tmp_path / path)
     check_refused(root, match="boxes", boxes=str(tmp_path / "nowhere"))
