@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from PIL import Image
 
+import stoker
 from bench_prepared import prepared_images, spec_for
 from benchmarks.ladder.__main__ import STEPS, main
 from benchmarks.ladder.pipelines import pipeline
 from mixed_images import FILES, write_folder
-from stoker.inspect import bench as reading
+from reference.transform import center_crop
 from stoker.inspect.bench import CASES
 
 if TYPE_CHECKING:
@@ -69,7 +71,8 @@ def test_all_steps_do_the_same_work(own_copy: BenchImages) -> None:
 
 
 def test_tensorflow_and_pillow_see_the_same_pictures(images: BenchImages) -> None:
-    ours = [reading.center(reading.decode(path)) for path in images.files()]
+    crop = stoker.CenterCrop(224)
+    ours = [center_crop(Image.open(path).convert("RGB"), crop) for path in images.files()]
     theirs = np.frombuffer(b"".join(pixels_of(spec_for(), images, "serial", IMAGES)), np.uint8)
     for mine, other in zip(ours, theirs.reshape(-1, 224, 224, 3), strict=True):
         # The one antialiases and the other does not.
