@@ -20,7 +20,6 @@ _T = TypeVar("_T")
 _Function = TypeVar("_Function", bound="Callable[..., Any]")
 
 
-@functools.cache
 def _tables() -> dict[str, Answers]:
     """Return the tables of ``habits.tsv`` by name; several words that have the same answer stand together there."""
     tables: dict[str, dict[str, str]] = {}
@@ -34,27 +33,29 @@ def _tables() -> dict[str, Answers]:
     return {name: MappingProxyType(table) for name, table in tables.items()}
 
 
-LOADERS = _tables()["LOADERS"]
+_TABLES = _tables()
+
+LOADERS = _TABLES["LOADERS"]
 """Arguments of loaders."""
-OPENING = _tables()["OPENING"]
+OPENING = _TABLES["OPENING"]
 """Arguments of `stoker.open`."""
-BUILDING = _tables()["BUILDING"]
+BUILDING = _TABLES["BUILDING"]
 """Arguments of `stoker.build`."""
-AUDITING = _tables()["AUDITING"]
+AUDITING = _TABLES["AUDITING"]
 """Arguments of `stoker.audit`."""
-TRANSFORMS = _tables()["TRANSFORMS"]
+TRANSFORMS = _TABLES["TRANSFORMS"]
 """Settings of transforms and of `stoker.Output`."""
-DATASETS = _tables()["DATASETS"]
+DATASETS = _TABLES["DATASETS"]
 """Attributes of `stoker.Dataset` and of samples."""
-BATCHES = _tables()["BATCHES"]
+BATCHES = _TABLES["BATCHES"]
 """Attributes of batches."""
-ITERATING = _tables()["ITERATING"]
+ITERATING = _TABLES["ITERATING"]
 """Attributes of loaders."""
-OPTIONS = _tables()["OPTIONS"]
+OPTIONS = _TABLES["OPTIONS"]
 """Options of commands."""
-NAMES = _tables()["NAMES"]
+NAMES = _TABLES["NAMES"]
 """Names in the module `stoker`."""
-PIXELS = _tables()["PIXELS"]
+PIXELS = _TABLES["PIXELS"]
 """Types and layouts of pixels that batches do not have."""
 
 
