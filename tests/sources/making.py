@@ -34,11 +34,7 @@ IMAGE_ENDINGS = (".jpg", ".jpeg", ".png", ".webp")
 
 def fill(root: Path, *paths: str) -> Path:
     """Files whose content tells their own name, so that a wrong one is noticed; images where they are called so."""
-    for path in paths:
-        file = root / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(content(path))
-    return root
+    return write_files(root, {path: content(path) for path in paths})
 
 
 def content(path: str) -> bytes:
