@@ -170,7 +170,7 @@ class ItemConverter:
         return self.schema.to_features(self._sample(label, _FILENAME, StoredImage(_IMAGE, _WIDTH, _HEIGHT), ()))
 
     def check(self, item: Item, split: str) -> tuple[str, Storing | ItemReject, bool]:
-        """Return what an item holds and what becomes of it; only items with extra fields are converted.
+        """Return what an item holds and how a build will store it; only items with extra fields are converted.
 
         Damage inside a JPEG, or in an image that will be kept, is noticed only if the recipe's ``check`` is ``entropy``
         or ``decode``.
