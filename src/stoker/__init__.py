@@ -153,6 +153,8 @@ def __getattr__(name: str) -> Any:
         value = importlib.import_module("stoker.config").stoker_version()
     elif name in _HOMES:
         value = getattr(importlib.import_module(f"stoker.{_HOMES[name]}"), name)
+    elif name.startswith("__"):  # what programs ask for, often
+        raise AttributeError(f"module 'stoker' has no attribute {name!r}")
     else:
         from stoker.habits import NAMES, answer_to  # noqa: PLC0415 - nobody else needs it
 
