@@ -1,4 +1,4 @@
-"""What all tests share: a small dataset, Hypothesis without a clock, and skips where an optional package is missing."""
+"""What all tests share: a small dataset, Hypothesis without a clock, and skips where a package is missing."""
 
 from __future__ import annotations
 
@@ -51,31 +51,6 @@ FRAMEWORKS = {
 }
 
 MAY_BE_SLOW = re.compile(rf"^(pytestmark|\s*(from|import) ({'|'.join(sorted(FRAMEWORKS))})\b)".encode(), re.MULTILINE)
-
-# Packages that `pip install '.[test]'` does not bring. Where one is missing, the tests that import it are skipped.
-OPTIONAL = FRAMEWORKS | {
-    "aiohttp",
-    "boto3",
-    "cyclonedx",
-    "elftools",
-    "gcsfs",
-    "google",
-    "griffe",
-    "hdfs_native",
-    "jinja2",
-    "jsonschema",
-    "markdown_it",
-    "matplotlib",
-    "mkdocs",
-    "nanobind",
-    "nbformat",
-    "obstore",
-    "pillow_heif",
-    "prometheus_client",
-    "pandas",
-    "pyarrow",
-    "pycocotools",
-}
 
 # Where processes share the tests, each takes the next file when it has done one. These take long for their number of
 # tests, and would be waited for at the end.
@@ -153,17 +128,17 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 
 
 def missing_package(error: BaseException | None) -> str | None:
-    """The optional package whose absence caused an error, if that is what did."""
+    """The package whose absence caused an error, if that is what did: `pip install '.[test]'` does not bring all."""
     while error is not None:
         name = (error.name or "").split(".")[0] if isinstance(error, ModuleNotFoundError) else ""
-        if name in OPTIONAL and importlib.util.find_spec(name) is None:
+        if name and importlib.util.find_spec(name) is None:
             return name
         error = error.__cause__ or error.__context__
     return None
 
 
 class TestFile(pytest.Module):
-    """A file of tests, skipped as a whole if it imports an optional package that is missing."""
+    """A file of tests, skipped as a whole if it imports a package that is missing."""
 
     def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
         try:
@@ -298,7 +273,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Make a test that failed for want of an optional package a skipped one."""
+    """Make a test that failed for want of a package a skipped one."""
     report = yield
     if call.excinfo is not None and (name := missing_package(call.excinfo.value)):
         report.outcome = "skipped"

@@ -50,8 +50,8 @@ def test_transforms_that_cannot_be_read(transforms: str, message: str, dataset: 
     "words",
     [
         ("show", "{data}", "--out", "{there}/no/x.png"),
-        ("info", "{data}", "--html", "{there}/no/x.png"),
-        ("bench", "{data}", "--html", "{there}/no/x.png"),
+        pytest.param(("info", "{data}", "--html", "{there}/no/x.png"), marks=pytest.mark.needs("jinja2")),
+        pytest.param(("bench", "{data}", "--html", "{there}/no/x.png"), marks=pytest.mark.needs("jinja2")),
         ("list", "{data}/*", "--out", "{there}/no/x.png"),
     ],
 )

@@ -369,7 +369,10 @@ def commands(path: object, out: Path) -> dict[str, list[object]]:
     }
 
 
-@pytest.mark.parametrize("command", ["info", "page", "verify", "show", "bench", "doctor", "repack"])
+@pytest.mark.parametrize(
+    "command",
+    ["info", pytest.param("page", marks=pytest.mark.needs("jinja2")), "verify", "show", "bench", "doctor", "repack"],
+)
 def test_every_command_takes_keys_and_says_so(odd_keys: Path, tmp_path: Path, cli: Cli, command: str) -> None:
     words = commands(odd_keys, tmp_path)[command]
     if command == "info":
