@@ -133,14 +133,21 @@ test-fast: $(INSTALLED) $(DEVELOPED)
 # beside one that computes, which is nice. `native-asan` tests the core that `fuzz` has compiled.
 .PHONY: test-all
 test-all: FETCHED = $(BUILD)/.stamp-hdfs-jars
-test-all: $(BUILD)/.stamp-deps-test-all $(BUILD)/.stamp-deps-fuzz $(BUILD)/.stamp-deps-arm64 test  ## `test`, then the slow tests, clients, sanitizers, fuzzing, ARM64, `lint`.
+test-all: $(BUILD)/.stamp-deps-test-all $(BUILD)/.stamp-deps-fuzz $(BUILD)/.stamp-deps-arm64 test  ## `test`, then the slow tests, clients, sanitizers, fuzzing, ARM64, `test-alone`, `lint`.
 	@$(MAKE) -j2 --keep-going $(OUTPUT) $(FRAMEWORKS) native-tsan
 	@$(MAKE) -j3 --keep-going $(OUTPUT) TESTED_CORE=$(abspath $(BUILD))/fuzz/libstoker_core.a \
-	  test-slow test-clients fuzz native-arm64 native-asan lint
+	  test-slow test-clients fuzz native-arm64 native-asan test-alone lint
 
 .PHONY: test-slow
 test-slow: $(BUILD)/.stamp-deps-test-all $(FRAMEWORKS) $(BUILD)/.stamp-hdfs-jars  ## Tests of over a second, with frameworks, and with real S3, GCS, HDFS and Spark.
 	@$(PYTEST) $(SHARED) -m slow
+
+.PHONY: test-alone
+test-alone: $(COMPILED)  ## The fast Python tests, with nothing installed but what `pip install '.[test]'` brings.
+	@rm -rf $(BUILD)/alone
+	@$(BIN)/python -m venv $(BUILD)/alone
+	@$(BUILD)/alone/bin/pip --disable-pip-version-check --quiet install "$$(echo $(abspath $(VENV))/wheel/*.whl)[test]"
+	@STOKER_CI= nice $(BUILD)/alone/bin/python -m pytest --timeout 300 $(SHARED) -m "not slow"
 
 .PHONY: test-clients
 test-clients: $(FRAMEWORKS)  ## tf.data, TFDS, DALI, tfrecord and transformers, as others release them, use what Stoker writes.
