@@ -109,9 +109,7 @@ def test_images_of_every_format_are_read(tmp_path: Path, key: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_ladder_stands_beside_the_other_cases(
-    photos: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_ladder_is_shown(photos: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = [case for case in CASES if case.key in ("codec", "stoker-own")]
     monkeypatch.setattr("benchmarks.ladder.__main__.CASES", chosen)
     monkeypatch.setattr("benchmarks.ladder.__main__.STEPS", STEPS[:1])

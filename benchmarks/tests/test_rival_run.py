@@ -91,9 +91,7 @@ def test_a_rival_that_is_asked_for_and_not_installed_is_a_failure(photos: Path, 
     assert "Not installed, so not measured: ffcv." in done.stdout
 
 
-def test_an_unknown_line_is_a_usage_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unknown_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "argv", ["rivals", str(tmp_path), "--lines", "trian"])
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     assert main() == 2
@@ -143,9 +141,7 @@ def opened(path: Path) -> Image.Image:
     return Image.open(io.BytesIO(path.read_bytes()))
 
 
-def test_folders_of_other_formats_have_the_same_photographs(
-    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_formats_have_the_same_photographs(photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (formats.WIDTH, formats.HEIGHT) == (4000, 3000)
     monkeypatch.setattr(formats, "WIDTH", 400)
     monkeypatch.setattr(formats, "HEIGHT", 300)

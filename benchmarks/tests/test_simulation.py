@@ -147,9 +147,7 @@ def test_too_little_to_simulate() -> None:
         Data(2**50, record_bytes=2**31, shard_records=2**40)
 
 
-def test_the_command_assumes_the_limit_of_a_prefix_and_no_step(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_assumes_a_limit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["simulation", "--records", "14e6", "--ranks", "256", "--steps", "8"]
     monkeypatch.setattr(sys, "argv", words)
     main()

@@ -62,9 +62,7 @@ def test_memory_that_grows_by_a_line_differs_from_memory_that_varies(an_hour: in
 
 
 @pytest.mark.servers
-def test_ranks_read_from_a_store_with_faults_and_resume(
-    dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ranks_read_a_faulty_store_and_resume(dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     often = Fault(Answer(503), method="GET", path=".tfrecord", probability=0.3)
     monkeypatch.setattr(long_run, "faults", lambda: [often])
     with patch.dict(os.environ):

@@ -87,9 +87,7 @@ def test_it_has_the_settings_of_the_command() -> None:
         (["--recipe", "restart", "--check", "entropy"], {"recipe": "restart", "check": "entropy"}),
     ],
 )
-def test_the_bytes_are_those_of_the_command(
-    words: list[str], settings: dict[str, Any], source: Path, tmp_path: Path
-) -> None:
+def test_the_command_does_the_same(words: list[str], settings: dict[str, Any], source: Path, tmp_path: Path) -> None:
     assert main(["build", str(source), str(tmp_path / "command"), *words, "-q"]) == 0
     report = build(source, tmp_path / "function", **settings)
     assert report.outcome == "built"

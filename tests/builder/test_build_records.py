@@ -148,9 +148,7 @@ def test_an_array_is_stored_as_a_png_of_it_would_be(name: str, settings: dict[st
 @pytest.mark.parametrize(
     ("mode", "stored"), [("1", "L"), ("P", "RGB"), ("CMYK", "RGB"), ("YCbCr", "RGB"), ("La", "LA")]
 )
-def test_a_pil_image_of_a_mode_that_no_png_has_is_converted_as_pillow_does(
-    mode: str, stored: str, tmp_path: Path
-) -> None:
+def test_a_pil_image_of_a_mode_without_png_is_converted_as_pillow_does(mode: str, stored: str, tmp_path: Path) -> None:
     image = Image.fromarray(pixels(1)).convert("LA" if mode == "La" else mode).convert(mode)
     build([{"image": image}], tmp_path / "out")
     with Image.open(io.BytesIO(samples(tmp_path / "out")["0"].encoded)) as opened:
@@ -674,9 +672,7 @@ def test_a_dataset_of_hugging_face(tmp_path: Path) -> None:
     assert {name: split.records for name, split in report.manifest.splits.items()} == {"train": 20, "test": 5}
 
 
-def test_shards_of_hugging_face_are_compared_by_its_fingerprint(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_shards_of_hugging_face_are_compared_by_fingerprint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import datasets  # noqa: PLC0415
 
     hub = huggingface(200)

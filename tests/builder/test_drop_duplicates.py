@@ -53,9 +53,7 @@ def expected(how: str) -> set[str]:
 
 
 @pytest.mark.parametrize("how", ["within", "across-splits"])
-def test_what_is_left_out_is_listed_and_the_same_for_any_threads_and_parts(
-    photos: Path, tmp_path: Path, how: str, cli: Cli
-) -> None:
+def test_what_is_left_out_is_listed_for_any_threads_and_parts(photos: Path, tmp_path: Path, how: str, cli: Cli) -> None:
     single, three, parts = (tmp_path / name for name in ("one", "three", "parts"))
     report = stoker.build(photos, single, shards=2, drop_duplicates=how, threads=1)  # type: ignore[arg-type]
     rejects = [json.loads(line) for line in (single / "rejects.jsonl").read_text().splitlines()]

@@ -136,9 +136,7 @@ SHARD = "train-00001-of-00004.tfrecord"
 
 
 @pytest.mark.parametrize("damage", ["no shard", "cut shard", "no index", "no entry", "cut entry", "other settings"])
-def test_what_is_not_whole_is_built_again(
-    s3_folder: StoreLocation, source: Path, whole: dict[str, bytes], damage: str
-) -> None:
+def test_damage_is_built_again(s3_folder: StoreLocation, source: Path, whole: dict[str, bytes], damage: str) -> None:
     run(source, s3_folder, max_rejects=0)
     entry = s3_folder / f".stoker-build/shards/{SHARD}.json"
     if damage == "no shard":

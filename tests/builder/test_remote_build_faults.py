@@ -180,9 +180,7 @@ def test_a_full_scratch_disk(
     assert stored(folder) == whole
 
 
-def test_kills_at_random_moments(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_kills_at_random_times(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     proxy: FaultProxy = request.getfixturevalue("faulty_s3")
     folder = store_folder("s3", request, monkeypatch, proxy.url)
     source = write_tree(tmp_path / "src", {"a": 100, "b": 100})
@@ -222,9 +220,7 @@ def test_a_server_that_restarts_meanwhile(
     assert stored(folder) == whole
 
 
-def test_a_store_that_never_answers_is_given_up_soon(
-    source: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> None:
+def test_a_silent_store_is_left(source: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     folder = store_folder("s3", request, monkeypatch)
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     monkeypatch.setattr(retrying, "_UNANSWERED_SECONDS", 0.5)
@@ -232,9 +228,7 @@ def test_a_store_that_never_answers_is_given_up_soon(
         run(source, folder)
 
 
-def test_wrong_bytes_on_the_way_up(
-    faulty: tuple[FaultProxy, StoreLocation], source: Path, whole: dict[str, bytes]
-) -> None:
+def test_wrong_bytes_uploaded(faulty: tuple[FaultProxy, StoreLocation], source: Path, whole: dict[str, bytes]) -> None:
     proxy, folder = faulty
     proxy.faults = [Fault(FlipUpload(), at_least=2000, count=3)]
     run(source, folder)

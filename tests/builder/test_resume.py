@@ -254,9 +254,7 @@ def test_what_dead_builds_left_is_swept(tmp_path: Path, source: Path) -> None:
 
 
 @pytest.mark.parametrize("entry", ["photo.jpg", "folder/x", "labels.txt"])
-def test_a_directory_that_holds_something_else_is_refused_and_not_touched(
-    tmp_path: Path, source: Path, entry: str
-) -> None:
+def test_a_directory_with_something_else_is_refused_and_not_touched(tmp_path: Path, source: Path, entry: str) -> None:
     out = write_files(tmp_path / "out", {entry: b"precious"})
     with pytest.raises(DestinationError, match=rf"holds something else \({entry.split('/', maxsplit=1)[0]}\)"):
         run(source, out)

@@ -192,9 +192,7 @@ def test_the_end_of_input_is_not_an_answer(tmp_path: Path) -> None:
     assert b"Traceback" not in shown
 
 
-def test_a_number_of_too_many_digits_is_not_an_answer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
-) -> None:
+def test_a_number_of_too_many_digits_is_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
     for name, value in {"DATA_DIR": str(tmp_path), "PROTO_OUT_DIR": "out", "RESIZE_IMAGES": "Y"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("NEW_HEIGHT", "9" * 5000)

@@ -101,9 +101,7 @@ def test_rejects_withhold_the_manifest_until_accepted(cli: Cli, source: Path, tm
         (["{src}", "{out}", "--boxes", "{src}/none"], "give a folder of XML files"),
     ],
 )
-def test_usage_errors_exit_with_2_and_write_nothing(
-    cli: Cli, source: Path, tmp_path: Path, words: list[str], message: str
-) -> None:
+def test_usage_errors_write_nothing(cli: Cli, source: Path, tmp_path: Path, words: list[str], message: str) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full/precious.txt").touch()
     filled = [word.format(src=source, out=tmp_path / "out") for word in words]
@@ -162,9 +160,7 @@ def test_plan_prints_and_writes_nothing(cli: Cli, source: Path, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("options", [[], ["--resize", "short:20"], ["--crop-objects"], ["--num-images", "3"]])
-def test_plan_says_what_build_rejects_and_exits_as_it_does(
-    cli: Cli, source: Path, tmp_path: Path, options: list[str]
-) -> None:
+def test_plan_rejects_and_exits_as_build_does(cli: Cli, source: Path, tmp_path: Path, options: list[str]) -> None:
     whole = picture(3)
     odd = {"text.JPEG": b"no image", "cut.JPEG": whole[: len(whole) // 2], "long/lossless.JPEG": b"\xff\xd8\xff\xc3"}
     write_files(source / "cat", odd)
@@ -190,9 +186,7 @@ def test_plan_of_nothing_but_broken_files(cli: Cli, tmp_path: Path) -> None:
     assert "warning: no image could be stored; the first is b/2.jpg: not an image but text" in cli.out
 
 
-def test_plan_of_many_images_says_that_it_looked_at_a_sample(
-    cli: Cli, source: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_plan_of_many_images_says_that_it_sampled(cli: Cli, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (source / "cat/empty.JPEG").touch()
     monkeypatch.setattr(estimate, "SURVEY_LIMIT", 6)
     cli("plan", source, "--json", code=None)
@@ -345,9 +339,7 @@ BY_LENGTH = "about 128.0 MB each; --shards or --shard-size changes that"
         ),
     ],
 )
-def test_plan_and_build_say_why_there_are_so_many_shards(
-    source: Path, tmp_path: Path, cli: Cli, words: list[str], rule: str
-) -> None:
+def test_plan_and_build_explain_the_shards(source: Path, tmp_path: Path, cli: Cli, words: list[str], rule: str) -> None:
     for command in (["plan", source], ["build", source, tmp_path / "out"]):
         assert f"shards: {rule}\n" in cli(*command, *words)
 
@@ -365,9 +357,7 @@ def test_shards_of_a_source_that_is_all_validation(source: Path, cli: Cli) -> No
 
 
 @pytest.mark.parametrize(("preset", "title"), [("dlbs", "decoded from other kinds"), ("imagenet", "converted to JPEG")])
-def test_what_could_not_be_kept_is_named_by_what_it_became(
-    source: Path, tmp_path: Path, cli: Cli, preset: str, title: str
-) -> None:
+def test_what_is_not_kept_is_named_by_its_kind(source: Path, tmp_path: Path, cli: Cli, preset: str, title: str) -> None:
     (source / "cat/grey.png").write_bytes(picture(1, "PNG"))
     assert f"{title}: 1 png\n" in cli("build", source, tmp_path / "out", "--preset", preset)
     assert f"{title}: 1 png\n" in cli("info", tmp_path / "out")

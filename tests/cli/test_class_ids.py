@@ -116,9 +116,7 @@ def test_repacking_without_a_preset_keeps_the_ids(photos: Path, tmp_path: Path, 
     assert ids(stoker.open(tmp_path / "zero")) == {"cat": 0, "dog": 1, "owl": 2}
 
 
-def test_shards_without_a_manifest_have_the_classes_of_the_numbered_list(
-    photos: Path, tmp_path: Path, cli: Cli
-) -> None:
+def test_shards_without_a_manifest_have_classes_of_the_numbered_list(photos: Path, tmp_path: Path, cli: Cli) -> None:
     cli("build", photos, tmp_path / "built", "--preset", "imagenet")
     built = stoker.open(tmp_path / "built")
     (tmp_path / "built/manifest.json").unlink()

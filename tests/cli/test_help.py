@@ -26,9 +26,7 @@ def section(lines: list[str], title: str) -> list[str]:
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])
-def test_help_fits_a_terminal(
-    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_help_fits_terminals(command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     lines = help_of(command, monkeypatch, capsys)
     assert [line for line in lines if len(line) > WIDTH or line.rstrip() != line] == []
     assert lines[0].startswith(f"usage: stoker {command or 'COMMAND'} [OPTIONS]")
@@ -36,9 +34,7 @@ def test_help_fits_a_terminal(
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_options_are_in_groups(
-    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_options_have_groups(command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     lines = help_of(command, monkeypatch, capsys)
     titles = {line for line in lines if line.endswith(":") and not line.startswith(" ")}
     assert "output:" in titles
@@ -47,9 +43,7 @@ def test_options_are_in_groups(
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])
-def test_the_examples_can_be_typed(
-    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_examples_are_parsed(command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     examples = section(help_of(command, monkeypatch, capsys), "examples:")
     assert examples
     for line in examples:

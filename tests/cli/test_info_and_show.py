@@ -108,9 +108,7 @@ def test_info_as_json_is_the_manifest_and_the_classes(manifest: Manifest, tmp_pa
     }  # fmt: skip
 
 
-def test_info_on_a_terminal_without_unicode(
-    manifest: Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_info_on_terminals_without_unicode(manifest: Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, "ascii", errors="backslashreplace"))
     assert main(["info", str(tmp_path / "birds")]) == 0

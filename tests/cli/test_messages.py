@@ -134,9 +134,7 @@ def test_an_option_without_effect_is_refused(words: str, message: str, dataset: 
     assert message.format(**folders) in error_of(cli, [word.format(**folders) for word in words.split()])
 
 
-def test_names_that_the_terminal_lacks_are_printed_with_escapes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_names_that_the_terminal_lacks_are_escaped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_tree(tmp_path / "photos", {"train/猫": 1, "train/été": 1})
     printed = io.TextIOWrapper(io.BytesIO(), encoding="latin-1")
     monkeypatch.setattr(sys, "stdout", printed)

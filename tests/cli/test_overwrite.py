@@ -69,9 +69,7 @@ def test_an_unfinished_build_with_other_settings_is_replaced_and_one_with_the_sa
     assert "0 images" in cli("build", source, tmp_path / "other", *NEW, "--overwrite", "--max-rejects", "1")
 
 
-def test_a_dataset_of_another_layout_leaves_nothing(
-    source: Path, tmp_path: Path, fresh: dict[str, bytes], cli: Cli
-) -> None:
+def test_another_layout_leaves_nothing(source: Path, tmp_path: Path, fresh: dict[str, bytes], cli: Cli) -> None:
     for preset in ("tfds", "tiny-imagenet", "dogs-onehot"):
         out = tmp_path / preset
         cli("build", source, out, "--preset", preset)

@@ -76,9 +76,7 @@ def test_labels_from_0_survive_everything(cli: Cli, fake_records: Path, tmp_path
     assert Counter(stoker.open(tmp_path / "tfds").labels.tolist()) == STORED
 
 
-def test_a_label_0_where_classes_count_from_1_is_an_error_with_a_remedy(
-    fake_records: Path, tmp_path: Path, cli: Cli
-) -> None:
+def test_a_label_0_where_classes_count_from_1_has_a_remedy(fake_records: Path, tmp_path: Path, cli: Cli) -> None:
     words = ["repack", fake_records, tmp_path / "out", "--preset", "imagenet"]
     stderr = cli(*words, code=2)
     assert f"{fake_records}/train-00000-of-00004, record 0 at byte 0: label 0 is not a class" in stderr
@@ -290,9 +288,7 @@ def test_a_record_that_is_not_an_example_is_named(tmp_path: Path, cli: Cli, comm
         _ = stoker.open(tmp_path / "a.tfrecord")[1]
 
 
-def test_a_file_that_may_not_be_read_is_an_error_only_among_shards(
-    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unreadable_file_matters_among_shards(photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refusing(path: Location) -> bool:
         if path.name.startswith("secret"):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
@@ -324,9 +320,7 @@ def test_a_pipe_is_not_waited_for(cli: Cli, tmp_path: Path) -> None:
         ("other.labels.txt", "cat\ndog\n", []),
     ],
 )
-def test_a_list_beside_the_shards_names_the_classes(
-    tmp_path: Path, name: str, text: str, classes: list[tuple[str, str]]
-) -> None:
+def test_a_list_beside_shards_is_used(tmp_path: Path, name: str, text: str, classes: list[tuple[str, str]]) -> None:
     pair = {"image": ("bytes", [pictures.jpeg(24, 20, 1)]), "label": ("int64", [1])}
     (tmp_path / "my-train.tfrecord-00000-of-00001").write_bytes(framed([pair]))
     (tmp_path / name).write_text(text)

@@ -41,9 +41,7 @@ def version_1(folder: str, quota: str, period: str) -> dict[str, str]:
         ("1:cpu:/\n0::/\n", version_1("cpu", "400000", "100000") | {"unified/cpu.max": "300000 100000"}, 3.0),
     ],
 )
-def test_the_least_of_all_limits_counts(
-    tmp_path: Path, own: str, files: dict[str, str], expected: float | None
-) -> None:
+def test_the_least_limit_counts(tmp_path: Path, own: str, files: dict[str, str], expected: float | None) -> None:
     assert groups(tmp_path, own, files) == expected
 
 

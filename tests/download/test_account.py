@@ -51,9 +51,7 @@ def test_an_account_that_is_refused_at_one_url_is_tried_once_at_the_next(transfe
 
 
 @pytest.mark.parametrize(("status", "asked"), [(401, 1), (403, 0), (404, 0)])
-def test_a_person_is_asked_once_and_only_when_an_account_would_help(
-    transfer: Transfer, status: int, asked: int
-) -> None:
+def test_a_person_is_asked_once_and_only_if_an_account_helps(transfer: Transfer, status: int, asked: int) -> None:
     questions = []
 
     def ask() -> Account:

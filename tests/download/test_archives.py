@@ -72,9 +72,7 @@ def test_what_is_there_and_right_is_not_fetched_again(transfer: Transfer) -> Non
 
 @pytest.mark.parametrize("keep", [slice(0, -1), slice(1, None)])
 @pytest.mark.parametrize("with_size", [True, False])
-def test_a_damaged_file_is_reported_moved_aside_and_fetched_again(
-    transfer: Transfer, keep: slice, with_size: bool
-) -> None:
+def test_a_damaged_file_is_told_moved_aside_and_fetched_again(transfer: Transfer, keep: slice, with_size: bool) -> None:
     for run in range(2):
         (transfer.folder / "a.tar").write_bytes(transfer.body[keep])
         report = transfer.fetch(with_size=with_size)
@@ -118,9 +116,7 @@ def test_files_without_a_folder_get_one(tmp_path: Path, server: FaultyServer, wa
 
 
 @pytest.mark.parametrize("harm", ["cut", "gone", "link"])
-def test_a_folder_that_is_not_whole_is_moved_aside_and_made_again(
-    tmp_path: Path, server: FaultyServer, watcher: Recorder, harm: str
-) -> None:
+def test_an_incomplete_folder_is_made_again(tmp_path: Path, server: FaultyServer, watcher: Recorder, harm: str) -> None:
     server.files["a.tar"] = tar_of(*PHOTOS)
     wanted = unpackable("a.tar", server.files["a.tar"])
     get(watcher, tmp_path, server.url, wanted)

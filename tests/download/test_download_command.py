@@ -90,9 +90,7 @@ def test_the_report_for_a_program(tmp_path: Path, small: FaultyServer, cli: Cli)
     assert all(note in cli.err for note in document["notes"])
 
 
-def test_the_environment_has_directory_and_account(
-    tmp_path: Path, small: FaultyServer, monkeypatch: pytest.MonkeyPatch, cli: Cli
-) -> None:
+def test_environment_variables(tmp_path: Path, small: FaultyServer, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
     small.always = wants_account
     monkeypatch.setenv("IMAGENET_OUT_DIR", str(tmp_path / "out"))
     monkeypatch.setenv("IMAGENET_USERNAME", "ada")
@@ -138,9 +136,7 @@ def test_a_directory_that_is_a_file_is_refused(tmp_path: Path, small: FaultyServ
     assert small.seen == []
 
 
-def test_without_a_terminal_no_question_is_asked(
-    tmp_path: Path, small: FaultyServer, cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_scripts_are_not_asked(tmp_path: Path, small: FaultyServer, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     small.always = wants_account
     with Path(os.devnull).open() as nothing:
         monkeypatch.setattr(sys, "stdin", nothing)
@@ -166,9 +162,7 @@ def test_a_person_is_asked_and_what_is_typed_is_not_shown(tmp_path: Path, server
 
 @pytest.mark.parametrize(("way", "code"), [(signal.SIGKILL, -9), (signal.SIGINT, 130)])
 @pytest.mark.slow
-def test_a_download_that_was_ended_is_resumed(
-    tmp_path: Path, server: FaultyServer, body: bytes, way: signal.Signals, code: int
-) -> None:
+def test_a_resumed_download(tmp_path: Path, server: FaultyServer, body: bytes, way: signal.Signals, code: int) -> None:
     server.pause = 0.2
     program = words(body, str(tmp_path), "--url", server.url, "--json")
     environment = os.environ | {"PYTHONUNBUFFERED": "1"}

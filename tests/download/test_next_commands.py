@@ -145,9 +145,7 @@ def test_a_downloaded_imagenet_has_googles_numbers_texts_and_boxes(tmp_path: Pat
     assert len(dataset.classes) == 1001
 
 
-def test_the_devkit_alone_is_fetched_and_the_next_command_is_the_one_that_is_possible(
-    tmp_path: Path, served: None, cli: Cli
-) -> None:
+def test_the_devkit_alone_is_fetched_and_the_possible_command_is_next(tmp_path: Path, served: None, cli: Cli) -> None:
     root = tmp_path / "in"
     (again,) = commands(cli("download", "imagenet", root, "--devkit"))
     assert [path.name for path in root.iterdir()] == [DEVKIT.name]

@@ -55,9 +55,7 @@ def wait_for(condition: object, process: subprocess.Popen[bytes]) -> None:
     ids=["STOP, CONT and TERM", "INT twice"],
 )
 @pytest.mark.slow
-def test_a_build_that_gets_signals_is_finished_by_the_next(
-    tmp_path: Path, signals: list[signal.Signals], code: int
-) -> None:
+def test_a_build_ended_by_signals_is_finished_later(tmp_path: Path, signals: list[signal.Signals], code: int) -> None:
     source, out = write_tree(tmp_path / "source", {"a": 300, "b": 300}), tmp_path / "out"  # not done before the signals
     command = [*STOKER, "build", str(source), str(out), "--shards", "60", "--resize", "short:64", "--json"]
     process = subprocess.Popen([*command, "--threads", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)

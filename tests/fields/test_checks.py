@@ -92,9 +92,7 @@ def test_a_dataset_with_fields_is_whole(dataset: Path) -> None:
         ({"more": ("bytes", [b""])}, "feature more is not in the schema"),
     ],
 )
-def test_what_is_wrong_with_a_field_is_found_with_its_record(
-    changes: Any, message: str, dataset: Path, tmp_path: Path
-) -> None:
+def test_a_wrong_field_is_found_with_its_record(changes: Any, message: str, dataset: Path, tmp_path: Path) -> None:
     folder, offset = with_second_record(dataset, tmp_path / "set", changes)
     problems = verify_dataset(folder).problems
     assert problems

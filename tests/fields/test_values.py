@@ -226,9 +226,7 @@ def test_boxes() -> None:
         ("depth", fields.Text(), fields.Image()),
     ],
 )
-def test_names_of_masks_are_the_same_whatever_holds_them(
-    name: str, by_name: Any, of_an_image: Any, tmp_path: Path
-) -> None:
+def test_names_of_masks_are_the_same_however_held(name: str, by_name: Any, of_an_image: Any, tmp_path: Path) -> None:
     path = tmp_path / "1.png"
     picture = PillowImage.new("L", (8, 6), 1)
     picture.save(path)

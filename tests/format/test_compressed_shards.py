@@ -46,9 +46,7 @@ def test_what_is_written_is_one_stream_without_an_index(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "zlib"])
-def test_the_compression_is_found_from_the_content(
-    tmp_path: Path, compression: Literal["none", "gzip", "zlib"]
-) -> None:
+def test_the_content_tells_the_compression(tmp_path: Path, compression: Literal["none", "gzip", "zlib"]) -> None:
     path = written(tmp_path, compression)
     assert compression_of(path) == compression
     assert holds_records(path)
@@ -75,9 +73,7 @@ def test_other_files_hold_no_records(tmp_path: Path, content: bytes) -> None:
 
 @settings(deadline=None, max_examples=30)
 @given(st.lists(st.binary(max_size=3000), min_size=1, max_size=5), st.booleans())
-def test_streams_end_to_end_are_one_shard(
-    tmp_path_factory: pytest.TempPathFactory, parts: list[bytes], gzipped: bool
-) -> None:
+def test_streams_make_one_shard(tmp_path_factory: pytest.TempPathFactory, parts: list[bytes], gzipped: bool) -> None:
     path = tmp_path_factory.mktemp("shard") / "s"
     frames = b"".join(map(frame, parts))
     parts = [frames[:7], frames[7:20], frames[20:]]  # wherever they end

@@ -27,9 +27,7 @@ NAME = "train-00000-of-00001.tfrecord"
 
 @settings(deadline=None, max_examples=25)
 @given(st.lists(st.binary(max_size=64), max_size=8))
-def test_the_shard_is_the_frames_and_the_index_says_where(
-    tmp_path_factory: pytest.TempPathFactory, payloads: list[bytes]
-) -> None:
+def test_a_shard_is_its_frames_and_an_index(tmp_path_factory: pytest.TempPathFactory, payloads: list[bytes]) -> None:
     directory = tmp_path_factory.mktemp("shard")
     expected = b"".join(map(frame, payloads))
     with ShardWriter(directory, NAME) as writer:

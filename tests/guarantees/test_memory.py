@@ -138,9 +138,7 @@ def test_a_build_takes_no_more_for_more_images(tmp_path: Path) -> None:
 @pytest.mark.parametrize("progressive", [False, True])
 @pytest.mark.parametrize("share", [0.25, 0.9])
 @pytest.mark.slow
-def test_a_crop_of_a_large_photograph_takes_a_tenth_of_its_pixels(
-    tmp_path: Path, share: float, progressive: bool
-) -> None:
+def test_a_crop_of_a_large_photo_takes_a_tenth_of_its_pixels(tmp_path: Path, share: float, progressive: bool) -> None:
     width, height = 4000, 3000
     image = Image.fromarray(pictures.pixels(200, 150, 1)).resize((width, height), Image.Resampling.BICUBIC)
     path = tmp_path / "large.jpg"

@@ -76,9 +76,7 @@ def blank(suffix: str, mode: str = "RGB", **settings: Any) -> Callable[[], bytes
     ids=["GIF", "BMP", "TIFF", "TIFF of one strip", "TIFF of fax", "TIFF of inks", "PNG", "WebP"],
 )
 @pytest.mark.slow
-def test_a_valid_image_takes_memory_for_its_pixels(
-    tmp_path: Path, server: Server, suffix: str, make: Callable[[], bytes]
-) -> None:
+def test_memory_of_a_valid_image(tmp_path: Path, server: Server, suffix: str, make: Callable[[], bytes]) -> None:
     lying_inputs.source(tmp_path, f"blank.{suffix}", make())
     outcome = server.ask("build, resized", tmp_path)
     assert outcome.message == "0 rejects", outcome

@@ -429,9 +429,7 @@ def test_loader(
 
 
 @pytest.mark.parametrize("layout", ["tree", "shard"])
-def test_crops_of_the_centre_have_the_pixels_of_pillow(
-    layout: str, files: dict[str, bytes], request: pytest.FixtureRequest
-) -> None:
+def test_centre_crops_are_those_of_pillow(layout: str, files: dict[str, bytes], request: pytest.FixtureRequest) -> None:
     shown = stoker.CenterCrop(16, 24)
     refused, pixels = load(request.getfixturevalue(layout), shown)
     assert [name for name in refused if WHOLE[name]] == []

@@ -51,9 +51,7 @@ def chained(hashes: list[tuple[int, int]], distance: int, flips: tuple[int, ...]
 
 
 @given(st.data(), st.integers(0, MAX_DISTANCE), st.booleans(), st.integers(1, 3))
-def test_near_hashes_are_those_that_all_pairs_tell(
-    data: st.DataObject, distance: int, mirrored: bool, threads: int
-) -> None:
+def test_near_hashes_are_those_of_all_pairs(data: st.DataObject, distance: int, mirrored: bool, threads: int) -> None:
     centres = data.draw(st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=3))
     changes = st.lists(st.integers(0, 63), max_size=14).map(lambda bits: sum(1 << bit for bit in set(bits)))
     flipped = st.sampled_from([0, _native.MIRRORED_BITS])

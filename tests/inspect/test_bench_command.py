@@ -154,7 +154,7 @@ def test_without_the_codec_nothing_is_known_of_the_limit(dataset: Path, cli: Cli
 
 @pytest.mark.needs("jinja2")
 @pytest.mark.slow
-def test_loose_files_in_a_list_are_measured_and_figures_are_printed_even_if_the_page_fails(
+def test_files_in_a_list_are_measured_and_printed_even_if_the_page_fails(
     photos: Path, tmp_path: Path, cli: Cli
 ) -> None:
     listed = tmp_path / "list.txt"
@@ -192,9 +192,7 @@ def test_a_case_that_fails_is_reported_the_others_measured_and_nothing_left_behi
 
 
 @pytest.mark.servers
-def test_a_bucket_is_read_where_it_is(
-    dataset: Path, s3_server: S3Server, cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bucket_is_read_there(dataset: Path, s3_server: S3Server, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     bucket = s3_server.make_bucket()
     for path in dataset.iterdir():
         assert s3_server.ask("PUT", f"/{bucket}/ds/{path.name}", path.read_bytes()).status == 200

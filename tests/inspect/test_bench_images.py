@@ -88,9 +88,7 @@ def test_a_pass_over_whole_shards_is_more_than_what_was_picked(dataset: Path, ph
     assert files.read_by(own) == 7
 
 
-def test_too_little_space_is_reported_before_shards_are_built(
-    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_little_space_is_told_before_a_build(photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10**9, 10**9, 1000))
     with pytest.raises(DestinationError, match=r"needs .* more in .* 1\.0 KB are free; take fewer --images"):

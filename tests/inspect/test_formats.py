@@ -129,9 +129,7 @@ def test_remedies_fit_the_formats(folder: Path) -> None:
     assert names[".png"] == ["as it is", "--encode jpeg:95:420"]
 
 
-def test_a_core_without_a_library_says_what_to_install(
-    records: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_library_is_told_with_its_remedy(records: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     assert missing_libraries() == ()
     monkeypatch.setattr(image_formats, "NATIVE_FORMATS", frozenset({"jpeg", "webp"}))
     assert by_decoder(COUNTS)[1]["png"] == 5

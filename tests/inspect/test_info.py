@@ -126,9 +126,7 @@ def test_a_withheld_manifest_asks_for_the_rejects_to_be_accepted(tmp_path: Path)
 
 
 @given(st.data())
-def test_a_journal_cut_anywhere_counts_its_whole_lines(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
+def test_a_cut_journal_counts_its_whole_lines(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     lines = journal_lines(HEADER, entry("a"), entry("b"))
     whole = b"".join(lines)
     cut = data.draw(st.integers(0, len(whole)) | st.sampled_from([len(lines[0]), len(lines[0] + lines[1])]))

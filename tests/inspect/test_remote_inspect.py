@@ -223,9 +223,7 @@ def test_records_of_other_origin(
         assert code_and_document(cli, command, remote) == code_and_document(cli, command, local)
 
 
-def test_a_full_scratch_disk_is_not_damage(
-    s3: StoreLocation, written: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
-) -> None:
+def test_a_full_disk_is_no_damage(s3: StoreLocation, written: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
     copy(written, s3)
 
     def full(*_: object) -> int:

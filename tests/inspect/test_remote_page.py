@@ -26,9 +26,7 @@ pytestmark = pytest.mark.servers
 
 
 @pytest.mark.parametrize("kind", ["dataset", "files"])
-def test_the_page_of_a_store(
-    kind: str, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_page(kind: str, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     local = tmp_path / "birds"
     if kind == "dataset":
         write_dataset(local, {"train": [6, 5], "validation": [4]})

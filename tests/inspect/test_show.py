@@ -103,9 +103,7 @@ def test_boxes_are_drawn_where_they_are_and_only_if_asked(birds: Path) -> None:
 
 
 @pytest.mark.parametrize(("size", "expected"), [((480, 240), (240, 120)), ((30, 90), (80, 240)), ((8, 8), (32, 32))])
-def test_the_aspect_is_kept_and_small_images_are_not_blown_up(
-    tmp_path: Path, size: tuple[int, int], expected: tuple[int, int]
-) -> None:
+def test_the_aspect_is_kept_and_none_enlarged(tmp_path: Path, size: tuple[int, int], expected: tuple[int, int]) -> None:
     record = {"image/encoded": ("bytes", [pictures.encode(Image.new("RGB", size, (0, 200, 0)))])}
     (tmp_path / "a.tfrecord").write_bytes(tfrecord.frame(example.write(record)))
     drawn = drawn_sample(stoker.open(tmp_path), 0).astype(int)

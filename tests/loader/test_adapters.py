@@ -67,9 +67,7 @@ def as_tuple(parts: object) -> tuple:
 
 @pytest.mark.parametrize("boxes", [stoker.BoxOutput(), stoker.BoxOutput(pad_to=2)], ids=["ragged", "padded"])
 @pytest.mark.parametrize("transform", [CROP, stoker.MultiCrop(CROP, stoker.Resize(9)), stoker.ObjectCrops(9)], ids=str)
-def test_all_frameworks_give_the_same_boxes(
-    annotated: stoker.Dataset, boxes: stoker.BoxOutput, transform: object
-) -> None:
+def test_frameworks_give_the_same_boxes(annotated: stoker.Dataset, boxes: stoker.BoxOutput, transform: object) -> None:
     settings = {**SETTINGS, "boxes": boxes, "transform": transform}
     in_tensorflow = stoker.tensorflow.dataset(annotated, elements=("boxes", "images", "labels"), **settings)
     with (

@@ -150,9 +150,7 @@ def test_colours_of_further_images_change_as_those_of_the_first(tmp_path: Path) 
         ("RGB", stoker.Output("float32", "NCHW", mean=(0.4, 0.5, 0.6), std=(0.2, 0.3, 0.1))),
     ],
 )
-def test_further_images_are_in_the_form_of_the_first_and_masks_are_not(
-    tmp_path: Path, mode: Any, output: stoker.Output
-) -> None:
+def test_images_but_not_masks_have_the_form_of_the_first(tmp_path: Path, mode: Any, output: stoker.Output) -> None:
     path = tmp_path / "train-00000-of-00001"
     write_twice(path)
     batch = load(stoker.open(path, mode=mode), only("right", "mask"), output=output)

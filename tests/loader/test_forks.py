@@ -190,9 +190,7 @@ def test_a_child_keeps_no_lock_of_the_files_of_a_cache(tmp_path: Path, monkeypat
             os.waitpid(child, 0)
 
 
-def test_labels_of_boxes_are_read_in_a_child_while_the_parent_reads_others(
-    train: stoker.Dataset, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_labels_are_read_in_a_child_beside_the_parent(train: stoker.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     others = stoker.open(train.path)
 
     def read_slowly(wait: Callable[[], None]) -> None:
@@ -207,9 +205,7 @@ def test_labels_of_boxes_are_read_in_a_child_while_the_parent_reads_others(
         assert status_of_child(lambda: train.reader.box_labels) == 0
 
 
-def test_annotations_are_read_in_a_child_while_the_parent_reads_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_annotations_are_read_in_a_child_beside_the_parent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = write_files(tmp_path / "photos", {"class/0.jpg": encoded("JPEG")})
     mine, childs = stoker.open(folder), stoker.open(folder)
 
@@ -226,7 +222,7 @@ def test_annotations_are_read_in_a_child_while_the_parent_reads_others(
         assert status_of_child(lambda: childs.object_counts.tolist() == [0] or os._exit(2)) == 0
 
 
-def test_images_of_other_formats_are_decoded_in_a_child_while_the_parent_converts(
+def test_other_formats_are_decoded_in_a_child_while_the_parent_converts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     bmp = encoded("BMP")

@@ -85,9 +85,7 @@ def test_a_cache_that_cannot_be_written_is_done_without(shard: Path, cache: Path
         assert len(stoker.open(shard)) == 6
 
 
-def test_opening_shards_of_other_origin_writes_nothing_beside_them(
-    shard: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_written_beside_other_shards(shard: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STOKER_CACHE_DIR", str(tmp_path / "user-cache"))
     before = sorted(shard.parent.rglob("*"))
     for path in (shard, shard.parent, shard.parent / "train-*"):
@@ -98,9 +96,7 @@ def test_opening_shards_of_other_origin_writes_nothing_beside_them(
     assert index_path(shard).is_file()
 
 
-def test_the_index_of_a_dataset_is_written_beside_its_shard(
-    dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_index_is_written_beside_the_shard(dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STOKER_CACHE_DIR", str(tmp_path / "user-cache"))
     own = tmp_path / "dataset"
     shutil.copytree(dataset, own)

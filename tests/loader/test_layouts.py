@@ -84,9 +84,7 @@ def load(train: stoker.Dataset, chosen: stoker.transforms.Transform = RESIZE, **
         ({"image/encoded": ("bytes", [b""])}, "0 bytes of pixels"),
     ],
 )
-def test_a_tensor_that_is_not_its_shape_is_an_error_by_name(
-    tmp_path: Path, changes: example.Features, message: str
-) -> None:
+def test_a_tensor_of_a_wrong_shape_is_named(tmp_path: Path, changes: example.Features, message: str) -> None:
     train = write(tmp_path, [mixed(0), mixed(1), mixed(2) | changes, mixed(3)])
     for chosen in (RESIZE, stoker.RawTensor(SIDE)):
         with pytest.raises(ExampleError, match=message) as caught:

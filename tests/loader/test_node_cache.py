@@ -214,9 +214,7 @@ def test_a_directory_of_other_things_is_refused(shards: Path, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("damage", ["a lost byte", "lost", "all but another tag"])
-def test_without_its_tag_a_cache_is_left_as_it_is_and_training_goes_on(
-    shards: Path, tmp_path: Path, damage: str
-) -> None:
+def test_without_its_tag_a_cache_is_left_and_training_goes_on(shards: Path, tmp_path: Path, damage: str) -> None:
     folder = tmp_path / "cache"
     read_all(NodeCache(folder, "1MB"), shards)
     (folder / TAG_NAME).write_bytes((folder / TAG_NAME).read_bytes()[:-1])

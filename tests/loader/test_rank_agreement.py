@@ -222,9 +222,7 @@ def three_ranks(datasets: list[str]) -> Iterator[Outcomes]:
         ("epoch", "epoch is 1 and 0", "epoch is 0 and 1"),
     ],
 )
-def test_the_later_one_of_two_ranks_that_differ_says_so(
-    three_ranks: Outcomes, case: str, first: str, second: str
-) -> None:
+def test_the_later_of_two_ranks_that_differ_says_so(three_ranks: Outcomes, case: str, first: str, second: str) -> None:
     assert three_ranks[0][case] is None  # nobody had begun
     assert three_ranks[1][case].startswith(f"this loader differs between rank 1 and rank 0: {first}")
     assert three_ranks[2][case].startswith(f"this loader differs between rank 2 and rank 1: {second}")

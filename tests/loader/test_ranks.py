@@ -121,9 +121,7 @@ def cluster(kind: str, index: int, **tasks: int) -> str:
         ("", (0, 1)),
     ],
 )
-def test_the_workers_of_tf_distribute_are_ranks(
-    monkeypatch: pytest.MonkeyPatch, config: str, ranks: tuple[int, int]
-) -> None:
+def test_tf_distribute_workers_are_ranks(monkeypatch: pytest.MonkeyPatch, config: str, ranks: tuple[int, int]) -> None:
     monkeypatch.setenv("TF_CONFIG", config)
     assert rank_and_size() == ranks
 
@@ -138,9 +136,7 @@ def test_a_damaged_tf_config_is_named(monkeypatch: pytest.MonkeyPatch, config: s
 @pytest.mark.parametrize(
     ("name", "value"), [*((name, "1") for name in (*ALONE, *JOBS)), *HOSTS.items()], ids=[*ALONE, *JOBS, *HOSTS]
 )
-def test_a_sign_of_other_ranks_is_a_warning_and_never_a_split(
-    monkeypatch: pytest.MonkeyPatch, name: str, value: str
-) -> None:
+def test_a_sign_of_other_ranks_is_a_warning_not_a_split(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     monkeypatch.setenv(name, value)
     with pytest.warns(RankWarning, match=rf"{name} .*reads all samples.*give rank= and world_size=.*rank=0, world_si"):
         assert rank_and_size() == (0, 1)
@@ -196,9 +192,7 @@ def test_a_group_that_came_later_is_compared(monkeypatch: pytest.MonkeyPatch, pr
     check_group(1, 2)  # one of the groups agrees
 
 
-def test_a_loader_does_not_run_on_once_a_group_says_something_else(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_loader_stops_once_a_group_says_something_else(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     write_shards(tmp_path, 12, 1)
     train, settings = stoker.open(tmp_path), {"batch_size": 2, "transform": stoker.Resize(8), "threads": 1}
     with (
@@ -218,9 +212,7 @@ def test_a_loader_does_not_run_on_once_a_group_says_something_else(
             assert len(list(later)) == 3
 
 
-def test_a_jax_program_before_its_group_takes_the_launchers_ranks(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_jax_before_its_group_takes_the_launchers_ranks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     write_shards(tmp_path, 12, 1)
     settings = {"batch_size": 2, "transform": stoker.Resize(8), "threads": 1}
     set_all(monkeypatch, JAX_LAUNCHER)
@@ -324,9 +316,7 @@ def test_a_torchrun_on_every_node_of_a_slurm_step_is_not_a_contradiction(monkeyp
     ],
     ids=str,
 )
-def test_variables_that_make_no_sense_are_named(
-    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], named: list[str]
-) -> None:
+def test_bad_variables_are_named(monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], named: list[str]) -> None:
     set_all(monkeypatch, variables)
     with pytest.raises(ConfigError) as caught:
         discover()
@@ -335,9 +325,7 @@ def test_variables_that_make_no_sense_are_named(
     assert resolve(3, 4) == Ranks(3, 4, "given")  # who gives both is not asked again
 
 
-def test_damage_of_a_source_that_does_not_count_is_ignored(
-    monkeypatch: pytest.MonkeyPatch, process_group: None
-) -> None:
+def test_damage_of_an_unused_source_is_ignored(monkeypatch: pytest.MonkeyPatch, process_group: None) -> None:
     set_all(monkeypatch, {"WORLD_SIZE": "4", "PMI_RANK": "x"})
     assert rank_and_size() == (0, 1)
 
@@ -367,9 +355,7 @@ def test_a_process_alone_has_all_its_cpus(monkeypatch: pytest.MonkeyPatch, tmp_p
 
 
 @pytest.mark.parametrize("name", LOCAL)
-def test_local_ranks_divide_the_cpus_of_their_launcher(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
-) -> None:
+def test_local_ranks_divide_cpus_of_their_launcher(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str) -> None:
     monkeypatch.setenv(name, LOCAL[name])
     ranks = int(LOCAL[name])
     on_machine(monkeypatch, tmp_path, 32, 32, variable=name)
@@ -406,9 +392,7 @@ def test_a_quota_is_shared_by_the_local_ranks(monkeypatch: pytest.MonkeyPatch, t
     ("tasks", "node", "ranks"),
     [("4", "0", 4), ("4(x2),3", "1", 4), ("4(x2),3", "2", 3), ("4(x2),3", "3", 1), ("?", "0", 1), ("4", "", 1)],
 )
-def test_slurm_lists_its_tasks_by_node(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tasks: str, node: str, ranks: int
-) -> None:
+def test_slurm_lists_tasks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tasks: str, node: str, ranks: int) -> None:
     on_machine(monkeypatch, tmp_path, 24, 64, variable="SLURM_STEP_TASKS_PER_NODE")
     set_all(monkeypatch, {"SLURM_STEP_TASKS_PER_NODE": tasks, "SLURM_NODEID": node, "SLURM_CPUS_ON_NODE": "24"})
     assert cpu_share() == CpuShare(24, 24, 1)  # a batch script, outside of srun
@@ -431,9 +415,7 @@ def test_ranks_that_meet_at_this_nodes_own_address_are_all_here(
     assert cpu_share() == CpuShare(32 // ranks, 32, ranks)
 
 
-def test_ranks_that_met_at_a_loopback_address_are_all_here(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, process_group: None
-) -> None:
+def test_ranks_met_at_loopback_are_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, process_group: None) -> None:
     on_machine(monkeypatch, tmp_path, 32, 32)
     monkeypatch.setattr(torch.distributed, "get_world_size", lambda: 4)
     assert cpu_share() == CpuShare(8, 32, 4)  # nothing is in the environment: the group has met over tcp://localhost

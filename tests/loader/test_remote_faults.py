@@ -60,9 +60,7 @@ def test_faults_change_nothing(
     assert (rereads > 0) == isinstance(action, Flip)
 
 
-def test_bytes_that_are_always_wrong_are_an_error_that_names_the_record(
-    behind_proxy: StoreLocation, faulty_s3: FaultProxy
-) -> None:
+def test_bytes_that_are_always_wrong_name_the_record(behind_proxy: StoreLocation, faulty_s3: FaultProxy) -> None:
     there = stoker.open(behind_proxy, "train")
     path, record, offset = there.records.where(7)
     faulty_s3.faults = [Fault(Flip(), method="GET", path=path.rpartition("/")[2], holds=offset)]

@@ -97,8 +97,6 @@ class LastRankStopsEarly(stoker.Loader):
         (LastRankStopsEarly, "1 of 2 ranks make step 3"),
     ],
 )
-def test_a_loader_that_resumes_wrongly_is_found(
-    loader: type[stoker.Loader], message: str, train: stoker.Dataset
-) -> None:
+def test_a_wrong_resume_is_found(loader: type[stoker.Loader], message: str, train: stoker.Dataset) -> None:
     with pytest.raises(AssertionError, match=message):
         check_resume(train, SHORT, loader=loader)

@@ -117,9 +117,7 @@ def test_a_trainer_that_names_an_epoch_does_not_undo_a_loaded_state(train: stoke
         assert (loader.state_dict()["epoch"], loader.state_dict()["consumed"]) == (8, 0)
 
 
-def test_rank_and_world_size_come_from_the_launcher_unless_given(
-    train: stoker.Dataset, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rank_and_world_size_come_from_the_launcher(train: stoker.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "2")
     with DataLoader(train, **SETTINGS) as launched, DataLoader(train, rank=0, world_size=1, **SETTINGS) as given:

@@ -95,9 +95,7 @@ def test_loaders_that_are_made_anew_go_on_with_the_epoch(train: stoker.Dataset) 
 
 
 @pytest.mark.parametrize("step", range(1, 13))
-def test_a_run_goes_on_after_any_step_with_exactly_what_is_left(
-    train: stoker.Dataset, tmp_path: Path, step: int
-) -> None:
+def test_a_run_goes_on_after_any_step_with_what_is_left(train: stoker.Dataset, tmp_path: Path, step: int) -> None:
     whole = epochs_of(train, 3)
     kept = ModelCheckpoint(tmp_path / "kept", every_n_train_steps=1, save_top_k=-1, filename="{step}")
     model = Seer()

@@ -225,9 +225,7 @@ def test_it_can_be_closed_and_used_again(train: stoker.Dataset) -> None:
     assert torch.equal(samples[3][0], first[0])
 
 
-def test_a_pickled_dataset_is_opened_again(
-    dataset: Path, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pickle_opens_again(dataset: Path, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(dataset, tmp_path / "built")
     shutil.copytree(photos, tmp_path / "photos")
     (tmp_path / "old").mkdir()

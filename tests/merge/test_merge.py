@@ -335,9 +335,7 @@ def test_the_command(pair: tuple[Path, Path], other: Path, tmp_path: Path, cli: 
 
 
 @pytest.mark.servers
-def test_datasets_in_a_bucket(
-    pair: tuple[Path, Path], other: Path, tmp_path: Path, request: Any, monkeypatch: Any
-) -> None:
+def test_datasets_in_s3(pair: tuple[Path, Path], other: Path, tmp_path: Path, request: Any, monkeypatch: Any) -> None:
     bucket = folder_in("s3", request, monkeypatch)
     sources = [copy(pair[0], bucket / "one"), str(pair[1]), copy(other, bucket / "three")]
     report = merge(sources, str(bucket / "whole"))

@@ -23,9 +23,7 @@ seeds = st.integers(0, 2**64 - 1)
 
 @given(sizes, sizes, st.integers(1, 40), seeds, seeds, st.data())
 @pytest.mark.slow
-def test_the_block_order_equals_its_twin(
-    n: int, block: int, window: int, seed: int, epoch: int, data: st.DataObject
-) -> None:
+def test_blocks_equal_their_twin(n: int, block: int, window: int, seed: int, epoch: int, data: st.DataObject) -> None:
     start = data.draw(st.integers(0, n))
     count = data.draw(st.integers(0, n - start))
     expected = twin.block_order(n, block, window, seed, epoch)
@@ -57,9 +55,7 @@ def test_an_epoch_holds_every_sample_once(n: int, block: int, window: int) -> No
 
 
 @given(st.integers(1, 2**62 - 1), st.integers(1, 2**12), st.integers(1, 8), seeds, st.data())
-def test_a_window_of_any_dataset_is_made_of_whole_blocks(
-    n: int, block: int, window: int, seed: int, data: st.DataObject
-) -> None:
+def test_a_window_is_made_of_whole_blocks(n: int, block: int, window: int, seed: int, data: st.DataObject) -> None:
     order = EpochOrder(n, BlockShuffle(block, window), seed, 5)
     blocks, samples = -(-n // block), block * window
     missing = blocks * block - n

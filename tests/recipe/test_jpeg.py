@@ -32,9 +32,7 @@ sizes = st.tuples(st.integers(1, 70), st.integers(1, 70))
 
 
 @given(st.sampled_from(sorted(KINDS)), sizes, st.integers(0, 5), st.data())
-def test_any_region_equals_the_same_part_of_pillows_decode(
-    kind: str, size: tuple[int, int], seed: int, data: st.DataObject
-) -> None:
+def test_any_region_is_that_of_pillow(kind: str, size: tuple[int, int], seed: int, data: st.DataObject) -> None:
     encoded = pictures.jpeg(*size, seed, **KINDS[kind])
     whole = np.asarray(pictures.rgb(encoded))
     assert (_native.decode_image(encoded) == whole).all()

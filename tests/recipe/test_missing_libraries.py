@@ -14,9 +14,7 @@ RAW = Recipe(encode=parse_encode("raw"))
 
 
 @pytest.mark.parametrize("kind", ["png", "webp"])
-def test_without_its_library_pillow_decodes_a_format_and_a_warning_says_so(
-    kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_its_library_pillow_decodes_a_format_with_a_warning(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     data = pictures.encode(Image.fromarray(pictures.pixels(20, 14)), format=kind, lossless=True)
     expected = convert(data, RAW)
     for module in (image_formats, stored_image):

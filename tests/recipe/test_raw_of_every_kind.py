@@ -65,9 +65,7 @@ def test_planes_of_a_turned_image(kind: str, orientation: int, words: str) -> No
 @each("kind", ["JPEG", "PNG"])
 @each("crop", [None, Box(24 / 96, 16 / 64, 88 / 96, 56 / 64)])
 @each("resize", [None, StoredSize("exact", 120, 90), StoredSize("square", 60, 60)])
-def test_an_object_is_found_where_its_box_says(
-    kind: str, orientation: int, crop: Box | None, resize: StoredSize | None
-) -> None:
+def test_objects_are_where_boxes_say(kind: str, orientation: int, crop: Box | None, resize: StoredSize | None) -> None:
     marked = np.zeros((64, 96, 3), np.uint8)
     marked[24:40, 40:56] = 255
     data = pictures.encode(Image.fromarray(marked), format=kind, exif=pictures.exif(orientation))
@@ -107,9 +105,7 @@ edges = st.one_of(st.floats(0, 1), st.floats(), odd)
 
 
 @given(st.integers(1, 900), st.integers(1, 900), st.tuples(edges, edges, edges, edges))
-def test_any_box_gives_the_pixels_that_the_transforms_take(
-    width: int, height: int, box: tuple[float, float, float, float]
-) -> None:
+def test_any_box_gives_pixels_of_transforms(width: int, height: int, box: tuple[float, float, float, float]) -> None:
     corners = object_corners(Box(*box), width, height)
     assert corners == transform.object_rectangle(width, height, box)
     assert 0 <= corners[0] < corners[2] <= width

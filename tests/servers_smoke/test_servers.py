@@ -86,9 +86,7 @@ def test_s3_has_the_same_objects_at_the_same_address_after_a_restart(s3_server: 
     assert s3_server.ask("GET", f"/{bucket}/kept").body == BODY
 
 
-def test_gcs_takes_from_gcsfs_and_gives_to_obstore(
-    gcs_server: GcsServer, faulty_gcs: FaultProxy, tmp_path: Path
-) -> None:
+def test_gcs_takes_from_gcsfs_and_serves_obstore(gcs_server: GcsServer, faulty_gcs: FaultProxy, tmp_path: Path) -> None:
     bucket = gcs_server.make_bucket()
     (tmp_path / "body").write_bytes(BODY)
     # As users have it: a process that finds the server by its environment.

@@ -49,9 +49,7 @@ def wait_for(what: Callable[[], bool], seconds: float = 120) -> None:
         time.sleep(0.05)
 
 
-def test_a_job_runs_on_both_workers_and_lives_through_what_dies_of_it(
-    spark_cluster: SparkCluster, tmp_path: Path
-) -> None:
+def test_a_job_runs_on_both_workers_and_survives_what_dies_of_it(spark_cluster: SparkCluster, tmp_path: Path) -> None:
     program = [sys.executable, "-c", JOB, json.dumps(spark_cluster.settings()), str(tmp_path)]
     environment = {**os.environ, **spark_cluster.environment()}
     with (tmp_path / "job.log").open("wb") as log:

@@ -68,9 +68,7 @@ def outcome(source: BoxFolder | BoxTable, name: str) -> list[Box] | str:
 @given(st.dictionaries(st.sampled_from(["n01_1", "n01_10", "n01_2", "n02_1", "n03_1"]), annotations))
 @pytest.mark.parametrize("per_class", [False, True])
 @pytest.mark.slow
-def test_a_tar_gives_what_its_files_would_give(
-    tmp_path_factory: pytest.TempPathFactory, per_class: bool, texts: dict[str, str]
-) -> None:
+def test_a_tar_is_its_files(tmp_path_factory: pytest.TempPathFactory, per_class: bool, texts: dict[str, str]) -> None:
     root = tmp_path_factory.mktemp("boxes")
     members = {f"{name[:3]}/{name}.xml" if per_class else f"val/{name}.xml": text for name, text in texts.items()}
     for path, text in members.items():

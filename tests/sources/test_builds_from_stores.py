@@ -76,9 +76,7 @@ def test_a_build_from_a_store_has_the_same_bytes(
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_build_gets_the_same_bytes_over_a_bad_way(
-    fault: str, tree: Path, url: str, tmp_path: Path, faulty_s3: FaultProxy
-) -> None:
+def test_a_build_copes_with_faults(fault: str, tree: Path, url: str, tmp_path: Path, faulty_s3: FaultProxy) -> None:
     faulty_s3.faults = FAULTS[fault]()
     from_store = built(url, tmp_path / "there")
     assert faulty_s3.traffic.faults.total() > 5
@@ -106,9 +104,7 @@ def test_images_are_asked_for_many_at_a_time(url: str, tmp_path: Path, faulty_s3
     assert len(heads) <= 2 * (IMAGES + 2) + 2  # once for the sample, once for the build; never to learn a size
 
 
-def test_a_store_that_fails_is_not_an_error_of_an_image(
-    url: str, faulty_s3: FaultProxy, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failing_store_is_no_bad_image(url: str, faulty_s3: FaultProxy, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("_SECONDS", "_FIRST_WAIT"):
         monkeypatch.setattr(f"stoker.storage.retrying.{name}", 0.001)
     source = list_source(url)

@@ -285,9 +285,7 @@ def test_panoptic_masks_beside_instances_are_not_read_and_alone_refused(has_inst
 @pytest.mark.parametrize("prefix", ["", "JPEGImages/"])
 @pytest.mark.parametrize("file", ["annotations.json", "_annotations.coco.json", "annotations/instances_default.json"])
 @pytest.mark.parametrize("folder", ["", "JPEGImages"])
-def test_a_file_beside_its_images_or_their_only_folder_is_read(
-    folder: str, file: str, prefix: str, tmp_path: Path
-) -> None:
+def test_a_file_beside_images_or_their_only_folder_is_read(folder: str, file: str, prefix: str, tmp_path: Path) -> None:
     """As labelme2coco and Roboflow without splits write it."""
     root = tmp_path / "pets"
     paint(root / folder, first(3), 0)

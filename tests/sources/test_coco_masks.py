@@ -214,9 +214,7 @@ def test_a_damaged_segmentation_is_a_reject(segmentation: Any, problem: str) -> 
         ({"id": [5]}, None),
     ],
 )
-def test_rejects_name_the_file_the_annotation_and_the_field(
-    changed: dict[str, Any], problem: str | None, tmp_path: Path
-) -> None:
+def test_rejects_name_file_annotation_and_field(changed: dict[str, Any], problem: str | None, tmp_path: Path) -> None:
     content = document()
     content["annotations"][1] |= changed
     path = write(tmp_path, content)

@@ -154,9 +154,7 @@ def test_a_first_mask_that_cannot_be_read_tells_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.servers
-def test_coloured_masks_of_a_store_are_the_same(
-    tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_masks_of_a_store(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     root = cvat(tmp_path / "here", labelmap("car"), [BLACK, CLASSES["car"]])
     here = stoker.build(root, tmp_path / "out", masks=True, progress=False)
     remote = copy(root, store_folder("s3", request, monkeypatch))

@@ -136,9 +136,7 @@ def test_a_list_with_other_columns_is_a_table(tmp_path: Path, lines: list[str], 
         (["a/1.jpg,5", "b/2.jpg,"], 2, "without a label, but the list has labels after a comma"),
     ],
 )
-def test_a_list_in_which_some_lines_have_a_label_is_refused(
-    tmp_path: Path, lines: list[str], bad: int, what: str
-) -> None:
+def test_a_list_with_labels_in_some_lines_is_refused(tmp_path: Path, lines: list[str], bad: int, what: str) -> None:
     """A label was taken for a part of the file name, and all images for missing."""
     fill(tmp_path, "a/1.jpg", "b/2.jpg", "with blanks, and commas/1.jpg")
     shown = re.escape(repr(lines[bad - 1]))

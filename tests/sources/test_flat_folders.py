@@ -75,9 +75,7 @@ def test_batches_have_no_labels_in_the_order_of_names(photos: Path) -> None:
         (("1.jpg", "x.ipynb", "clip.MP4", "a.html", ".ipynb_checkpoints/2.jpg"), {"train": ["1.jpg"]}),
     ],
 )
-def test_images_in_no_folder_or_in_those_of_splits(
-    files: tuple[str, ...], splits: dict[str, list[str]], tmp_path: Path
-) -> None:
+def test_images_in_no_folder_or_in_splits(files: tuple[str, ...], splits: dict[str, list[str]], tmp_path: Path) -> None:
     tree = list_source(str(fill(tmp_path, *files)))
     assert {split: listed(tree, split) for split in tree.splits} == {
         split: [(name, None) for name in names] for split, names in splits.items()

@@ -26,9 +26,7 @@ def expected(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("folder", ["val", "validation"])
 @pytest.mark.parametrize("parent", [".", ".."])
-def test_a_flat_folder_takes_labels_by_number_from_a_list_in_the_root_or_beside_it(
-    tmp_path: Path, folder: str, parent: str
-) -> None:
+def test_a_flat_folder_takes_labels_by_number_from_a_list(tmp_path: Path, folder: str, parent: str) -> None:
     root = tree_with(tmp_path / "root", folder)
     write_lines(root / parent / LABELS, WNIDS)
     tree = list_source(str(root))
@@ -85,9 +83,7 @@ def test_kaggles_solution_goes_by_name(tmp_path: Path) -> None:
         ("dog.JPEG", "no label for dog.JPEG"),
     ],
 )
-def test_an_image_that_the_list_does_not_reach_is_an_error_that_names_it(
-    tmp_path: Path, name: str, message: str
-) -> None:
+def test_an_image_that_the_list_does_not_reach_is_named(tmp_path: Path, name: str, message: str) -> None:
     root = fill(tree_with(tmp_path), f"val/{name}")
     write_lines(root / LABELS, WNIDS)
     check_refused(root, match=message)

@@ -130,9 +130,7 @@ def damaged(data: st.DataObject, whole: bytes) -> bytes:
 
 
 @given(st.data(), st.sampled_from([TRAIN, PLAIN, LONG]))
-def test_changed_bytes_give_a_listing_or_an_error(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, whole: bytes
-) -> None:
+def test_any_change_is_harmless(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, whole: bytes) -> None:
     path = tmp_path_factory.getbasetemp() / "changed.tar"
     path.write_bytes(damaged(data, whole))
     try:

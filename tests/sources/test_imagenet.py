@@ -179,9 +179,7 @@ def test_the_bundled_list_gives_a_part_of_the_classes_their_labels_in_the_whole(
     assert not any("list of labels" in warning for warning in whole.warnings)
 
 
-def test_a_file_called_like_the_bundled_list_is_named_with_its_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_called_like_the_bundled_list_is_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("imagenet").write_text("b\na\n")
     assert read_label_map("./imagenet").names == (b"b", b"a")

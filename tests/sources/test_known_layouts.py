@@ -389,9 +389,7 @@ def test_images_of_cityscapes_alone_are_refused(named: str, has_masks: bool, tmp
         (("train/patch0/1.jpg", "train/patch1/1.jpg", "annotations/o_train.json"), "annotations/o_train.json"),
     ],
 )
-def test_a_coco_file_beside_folders_that_are_no_classes_is_named(
-    files: tuple[str, ...], given: str, tmp_path: Path
-) -> None:
+def test_a_coco_file_beside_other_folders_is_named(files: tuple[str, ...], given: str, tmp_path: Path) -> None:
     fill(tmp_path, *files, "other.json")
     (tmp_path / given).write_text('{"images": [], "annotations": []}')
     assert f"splits are called train, validation, test; for boxes give a COCO file: {given}; " in refused(tmp_path)

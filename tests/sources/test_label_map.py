@@ -131,9 +131,7 @@ def test_the_devkit_is_no_label_map_and_the_error_says_what_is(tmp_path: Path, n
     ("preset", "words"),
     [(None, ()), (None, ("--label-base", "1")), ("imagenet", ()), ("imagenet", ("--label-base", "0"))],
 )
-def test_the_list_of_a_dataset_gives_its_labels_to_another(
-    tmp_path: Path, preset: str | None, words: tuple[str, ...]
-) -> None:
+def test_the_list_of_a_dataset_labels_another(tmp_path: Path, preset: str | None, words: tuple[str, ...]) -> None:
     root = fill(tmp_path / "root", "background/1.jpg", "cat/1.jpg", "dog/1.jpg")
     part = fill(tmp_path / "part", "dog/1.jpg")
     settings = (*words, *(("--preset", preset) if preset else ()))

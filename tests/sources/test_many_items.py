@@ -64,9 +64,7 @@ def rows_of(table: ItemTable) -> list[tuple[Item, Any]]:
 
 @given(images=IMAGES)
 @settings(max_examples=40)
-def test_the_order_does_not_depend_on_where_the_columns_lie(
-    images: list[tuple[int, bytes, int, int]],
-) -> None:
+def test_the_order_does_not_depend_on_where_the_columns_lie(images: list[tuple[int, bytes, int, int]]) -> None:
     held = collected(images)
     for rows, chunk in ((1, 1), (3, 2), (16, 5)):
         with in_files(rows, chunk):

@@ -462,9 +462,7 @@ def write_classes(root: Path, columns: dict[str, list[Any]], name: str = "metada
 @pytest.mark.parametrize(
     ("column", "labels"), [("class", ["dog", "cat", "dog"]), ("Category-ID", [1, 0, 1]), ("fine_label", [1.0, None, 0])]
 )
-def test_the_only_column_of_classes_is_taken_and_reported(
-    tmp_path: Path, name: str, column: str, labels: list[Any]
-) -> None:
+def test_the_only_column_of_classes_is_taken(tmp_path: Path, name: str, column: str, labels: list[Any]) -> None:
     others = {"caption": ["a", "b", "a"], "num_classes": [1, 2, 3], "target": [0.5, 0.25, 0.75], "status": ["ok"] * 3}
     root = write_classes(tmp_path / "other", {column: labels, **others}, name)
     want = list_source(str(write_classes(tmp_path / "label", {"label": labels, **others}, name)))
@@ -478,7 +476,7 @@ def test_the_only_column_of_classes_is_taken_and_reported(
 
 
 @pytest.mark.parametrize("name", ["metadata.csv", "metadata.tsv", "metadata.jsonl"])
-def test_several_columns_of_classes_are_refused_with_the_line_that_chooses(tmp_path: Path, name: str) -> None:
+def test_several_columns_of_classes_are_refused_with_a_choice(tmp_path: Path, name: str) -> None:
     columns: dict[str, list[Any]] = {"classy": [7, 8], "class": ["dog", "cat"], "class_id": [0, 1], "x": [1.5, 2]}
     root = write_classes(tmp_path / "with blank", columns, name)
     message = check_refused(root)

@@ -157,9 +157,7 @@ def urls(root: Path) -> Path:
         (urls, {"2cf8108d9b8f983664b2f3e05e6e354e"}),
     ],
 )
-def test_fingerprints_follow_the_order_of_a_build(
-    tmp_path: Path, make: Callable[[Path], Path], fingerprints: set[str]
-) -> None:
+def test_fingerprints_are_in_build_order(tmp_path: Path, make: Callable[[Path], Path], fingerprints: set[str]) -> None:
     """Those of images and of objects, as they were when values were stored in the order of the table."""
     source = make(tmp_path / "source")
     for image in (tmp_path / "source").rglob("*.jpg"):

@@ -270,7 +270,7 @@ def test_labels_are_ids_or_names(tmp_path: Path, labels: list[Any], expected: di
 
 
 @pytest.mark.parametrize("labels", [[0, 2, None], ["b", None, "a"]])
-def test_the_only_column_of_classes_is_taken_and_reported(tmp_path: Path, labels: list[Any]) -> None:
+def test_the_only_column_of_classes_is_taken(tmp_path: Path, labels: list[Any]) -> None:
     images = [image(picture(number)) for number in range(3)]
     known = {"image": images, "fine_label": labels, "target": [0.5, 1.5, 2.5], "is_class": [True, False, True]}
     path = write_rows(tmp_path / "train.parquet", known)
@@ -281,9 +281,7 @@ def test_the_only_column_of_classes_is_taken_and_reported(tmp_path: Path, labels
     assert tree.warnings[0] == f"{path}: nothing is called 'label'; the classes are 'fine_label'"
 
 
-def test_several_columns_of_classes_are_refused_with_the_line_that_chooses(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_several_columns_of_classes_are_refused_with_a_choice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     images = [image(picture(number)) for number in range(3)]
     write_rows(tmp_path / "{p}/train.parquet", {"image": images, "fine_label": [2, 0, 1], "coarse_label": [0, 0, 1]})

@@ -234,9 +234,7 @@ def test_a_split_without_annotations_takes_no_boxes_from_the_others(tmp_path: Pa
         ({"train": "01", "val": "2", "trainval": "012"}, 2, 1),
     ],
 )
-def test_train_and_validation_of_voc_share_no_image(
-    tmp_path: Path, lists: dict[str, str], train: int, validation: int
-) -> None:
+def test_splits_of_voc_share_no_image(tmp_path: Path, lists: dict[str, str], train: int, validation: int) -> None:
     files: dict[str, bytes | str] = images("JPEGImages/{}.jpg", 3)
     files |= {f"Annotations/{i}.xml": ANNOTATION for i in range(3)}
     files |= {f"ImageSets/Main/{name}.txt": "\n".join(text) + "\n" for name, text in lists.items()}
@@ -288,9 +286,7 @@ SIDEWAYS = {
     ("kind", "sees_upright"),
     [(name, seen) for name, boxes in BOXES.items() for seen in (False, True)[: 1 + boxes.states_sizes]],
 )
-def test_boxes_of_photographs_annotated_upright_lie_in_the_image(
-    tmp_path: Path, kind: str, *, sees_upright: bool
-) -> None:
+def test_boxes_of_photos_annotated_upright_lie_in_the_image(tmp_path: Path, kind: str, *, sees_upright: bool) -> None:
     source, images = tmp_path / "photos", {}
     for orientation, back in SIDEWAYS.items():
         upright = Image.new("RGB", (48, 64))
@@ -337,9 +333,7 @@ def test_boxes_of_photographs_annotated_upright_lie_in_the_image(
         (["-1", "0", "1", "1"], {None: 1, "0": 1, "1": 2}, "1 row without a label"),
     ],
 )
-def test_numbers_that_are_classes_are_reported(
-    tmp_path: Path, labels: list[str], classes: dict[str | None, int], warning: str
-) -> None:
+def test_numbers_are_classes(tmp_path: Path, labels: list[str], classes: dict[str | None, int], warning: str) -> None:
     rows = [{"image": f"{i}.jpg", "label": label} for i, label in enumerate(labels)]
     files = images("{}.jpg", 4)
     text = "image,label\n" + "".join(f"{row['image']},{row['label']}\n" for row in rows)
@@ -474,9 +468,7 @@ def test_a_column_of_words_of_splits_is_told_whatever_it_is_called(column: str, 
         ("Usage", ("Training", "PublicTest", "Training", "PrivateTest"), "'PrivateTest', 'PublicTest'"),
     ],
 )
-def test_a_column_of_splits_in_which_some_rows_have_none_is_told(
-    column: str, words: tuple[str, ...], others: str, tmp_path: Path
-) -> None:
+def test_rows_without_a_split_are_told(column: str, words: tuple[str, ...], others: str, tmp_path: Path) -> None:
     rows = "".join(f"{i}.jpg,{'ab'[i % 2]},{word}\n" for i, word in enumerate(words))
     write(tmp_path, {"labels.csv": f"id,label,{column}\n{rows}", **images("{}.jpg", 4)})
     message = f"{tmp_path}/labels.csv: {column!r} may say the splits, and is a field; to have these, write train, val"
@@ -493,9 +485,7 @@ def test_a_column_of_splits_in_which_some_rows_have_none_is_told(
         ("0.5", "'0.5', which is no class id; give label_column='none' to have numbers as a field", None),
     ],
 )
-def test_late_rows_that_are_unlike_the_first_are_told(
-    late: str, message: str, settings: str | None, name: str, tmp_path: Path
-) -> None:
+def test_unlike_late_rows_are_told(late: str, message: str, settings: str | None, name: str, tmp_path: Path) -> None:
     files = [f"{i}.jpg" for i in range(4)]
     early = "01" if settings is None else "ab"
     rows = [f"{files[i % 4]},{early[i % 2]}" for i in range(1200)] + [f"0.jpg,{late}"]
@@ -812,9 +802,7 @@ def test_folders_of_the_same_folders_below_others_are_told(inner: str, tmp_path:
 
 
 @pytest.mark.parametrize("names", [("A", "B"), ("clean", "noisy"), ("train/image_left", "train/image_right")])
-def test_folders_of_views_with_the_same_images_are_told_with_a_line_that_joins_them(
-    names: tuple[str, str], tmp_path: Path
-) -> None:
+def test_folders_of_views_are_told_with_a_line_that_joins_them(names: tuple[str, str], tmp_path: Path) -> None:
     write(tmp_path, {f"{name}/{i}.jpg": picture(10 * at + i) for at, name in enumerate(names) for i in range(3)})
     (message,) = listing(tmp_path).label_warnings
     assert "with images of the same names, such as 0.jpg; if they belong together, type: " in message
@@ -831,9 +819,7 @@ def test_other_folders_of_the_same_or_other_images_are_classes(names: tuple[str,
     "names",
     [("images_001/images", "images_002/images"), ("labeled/cat", "unlabeled"), ("clip_1", "clip_2"), ("0000", "0100")],
 )
-def test_folders_that_say_nothing_are_refused_with_a_line_that_reads_them(
-    names: tuple[str, str], tmp_path: Path
-) -> None:
+def test_folders_that_say_nothing_are_refused_with_a_remedy(names: tuple[str, str], tmp_path: Path) -> None:
     """As of ChestX-ray14, and of FFHQ."""
     message = check_refused(write(tmp_path, {f"{name}/{i}.jpg": picture(i) for i, name in enumerate(names)}))
     type_in(message.partition("to read all without classes, ")[2], "; if its")
@@ -1119,9 +1105,7 @@ def test_boxes_of_images_without_endings_are_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("train", "test"), [("seg_train/seg_train", "seg_test/seg_test"), ("training_set", "test_set/it")]
 )
-def test_folders_with_a_split_among_their_words_are_read_as_the_message_says(
-    tmp_path: Path, train: str, test: str
-) -> None:
+def test_folders_with_a_split_in_their_names_are_read_as_told(tmp_path: Path, train: str, test: str) -> None:
     files = {f"{folder}/{c}/{i}.jpg": picture(i) for folder in (train, test) for c in ("bay", "sea") for i in range(2)}
     message = check_refused(write(tmp_path, files), match="to read them as splits, type: ")
     rest = type_in(message, "; and give ")

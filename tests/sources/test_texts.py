@@ -52,7 +52,7 @@ def celeba(tmp_path: Path) -> Path:
 
 
 @pytest.mark.usefixtures("torchvision")
-def test_celeba_is_refused_and_each_of_its_texts_is_what_torchvision_reads(
+def test_celeba_is_refused_and_its_texts_read_as_torchvision_does(
     celeba: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from torchvision.datasets import CelebA  # noqa: PLC0415 - beside PyTorch, once the fixture lets it

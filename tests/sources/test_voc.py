@@ -101,9 +101,7 @@ LISTS: list[tuple[dict[str, str], dict[str, int] | str]] = [
 
 
 @pytest.mark.parametrize(("lists", "expected"), LISTS)
-def test_splits_are_the_lists_of_image_sets(
-    lists: dict[str, str], expected: dict[str, int] | str, tmp_path: Path
-) -> None:
+def test_splits_are_lists_of_image_sets(lists: dict[str, str], expected: dict[str, int] | str, tmp_path: Path) -> None:
     fill(tmp_path, *(f"JPEGImages/{number}.jpg" for number in (1, 2, 3)), "Annotations/readme.txt")
     for name, lines in lists.items():
         (tmp_path / f"ImageSets/{name}.txt").parent.mkdir(parents=True, exist_ok=True)

@@ -195,9 +195,7 @@ def test_class_ids_without_images_are_classes(tmp_path: Path) -> None:
         ({"b.cls": b"1", "b.cls.txt": b"", "b.Cls": b"1", "b.jpg": b"x"}, "sample with a member twice", "twice"),
     ],
 )
-def test_samples_that_are_not_whole_are_named(
-    tmp_path: Path, members: dict[str, bytes], kind: str, warning: str
-) -> None:
+def test_incomplete_samples_are_named(tmp_path: Path, members: dict[str, bytes], kind: str, warning: str) -> None:
     tree = list_source(str(one_tar(tmp_path, {**A, **members, "c.jpg": content("c.jpg")})))
     assert items(tree) == {"a.jpg": 0, "c.jpg": -1}
     assert tree.ignored[kind] == 1
@@ -250,9 +248,7 @@ def test_a_tar_that_is_cut_short_is_refused(tmp_path: Path) -> None:
         (None, None, "txt"),
     ],
 )
-def test_damaged_and_missing_values_are_rejects(
-    tmp_path: Path, name: str | None, value: bytes | None, problem: str
-) -> None:
+def test_damaged_values_are_rejects(tmp_path: Path, name: str | None, value: bytes | None, problem: str) -> None:
     good = {"a.jpg": picture(1), "a.txt": b"one", "a.json": b"1"}
     bad = {"b.jpg": picture(2), "b.txt": b"two", "b.json": b"2"}
     if name is None:

@@ -64,9 +64,7 @@ def test_fields_of_a_table_reach_the_executors(session: SparkSession, tmp_path: 
     same(report, tmp_path / "out", (local, tmp_path / "local"))
 
 
-def test_many_waves_make_the_same_dataset(
-    session: SparkSession, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_waves(session: SparkSession, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "_WAVE_JOBS", 3)
     many = settings_of(source, shards=20)
     report = build(many, tmp_path / "out", engine=stoker.spark.engine(session))

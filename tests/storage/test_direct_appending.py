@@ -75,9 +75,7 @@ def test_what_the_file_system_refuses_or_cuts_short_goes_through_the_page_cache(
     assert test(cut) == data
 
 
-def test_a_file_system_without_direct_writes_gets_the_same_bytes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_file_systems_without_direct_writes_get_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     control = fcntl.fcntl
 
     def without(file: int, command: int, flags: int = 0) -> int:
@@ -90,9 +88,7 @@ def test_a_file_system_without_direct_writes_gets_the_same_bytes(
     assert staged(tmp_path, [data[:100], data[100:]]) == data
 
 
-def test_other_errors_of_the_disk_are_raised_with_the_final_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_errors_of_the_disk_have_the_final_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_file: int, _data: memoryview) -> int:
         raise OSError(errno.ENOSPC, "full")
 

@@ -124,9 +124,7 @@ def test_a_storm_slows_down_and_passes(faulty: tuple[FaultProxy, StoreLocation])
     assert proxy.faults[0].served == 60
 
 
-def test_a_store_that_is_gone_is_given_up(
-    faulty: tuple[FaultProxy, StoreLocation], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lost_store_is_given_up(faulty: tuple[FaultProxy, StoreLocation], monkeypatch: pytest.MonkeyPatch) -> None:
     proxy, folder = faulty
     (folder / "object").write_atomically(DATA)
     monkeypatch.setattr(retrying, "_SECONDS", 0.5)

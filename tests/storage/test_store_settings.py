@@ -124,9 +124,7 @@ def test_who_pays_is_sent(requests: list[dict[str, str]], monkeypatch: pytest.Mo
     assert all("userProject=payer" in request["path"] for request in requests)
 
 
-def test_a_public_bucket_is_asked_without_credentials(
-    requests: list[dict[str, str]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_public_bucket_needs_no_credentials(requests: list[dict[str, str]], monkeypatch: pytest.MonkeyPatch) -> None:
     server = requests.pop()["path"]
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKID")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "the-secret")

@@ -169,9 +169,7 @@ def test_what_is_not_there_is_told_by_its_status(server: FaultyServer, status: i
 
 
 @pytest.mark.slow
-def test_a_server_that_is_busy_or_breaks_off_is_asked_again(
-    server: FaultyServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_that_is_busy_or_breaks_is_asked_again(server: FaultyServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(web, "ALL_SECONDS", 60.0)
     server.script.extend([does.answer(503, Retry_After=1), does.drop_after(1000)])
     started = time.monotonic()
@@ -306,9 +304,7 @@ TOO_LONG = "it has more than 300.0 KB"
     ids=lambda case: getattr(case, "__name__", ""),
 )
 @pytest.mark.slow
-def test_bad_servers_are_done_with_in_time(
-    server: FaultyServer, behaviour: Callable[[Handler], None], what: str
-) -> None:
+def test_bad_servers_are_left_in_time(server: FaultyServer, behaviour: Callable[[Handler], None], what: str) -> None:
     server.always = behaviour
     assert problem(server.url + "a.jpg") == what
 
@@ -338,9 +334,7 @@ def test_a_network_that_is_gone_is_no_fault_of_the_images(monkeypatch: pytest.Mo
         read_url(b"http://photos.example/a.jpg")
 
 
-def test_once_servers_have_answered_a_lost_one_is_a_fault_of_its_own(
-    server: FaultyServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_lost_after_it_answered_is_a_fault(server: FaultyServer, monkeypatch: pytest.MonkeyPatch) -> None:
     assert read(server) == BODY
     monkeypatch.delenv("no_proxy")
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")

@@ -110,7 +110,7 @@ def test_an_object_is_cut_out_as_pillow_does(
 @given(st.integers(1, 64), st.data(), st.sampled_from(["HWC", "CHW"]), flips)
 @settings(max_examples=40)
 @pytest.mark.slow
-def test_an_object_of_the_transforms_own_size_is_copied(
+def test_objects_that_fit_are_copied(
     shard_file: Path, size: int, data: st.DataObject, order: str, hflip: float
 ) -> None:
     side = 64  # a power of two, so that the fractions are exact
@@ -139,9 +139,7 @@ def test_the_rectangle_of_an_object_is_that_of_the_slow_twin(width: int, height:
 
 @given(sides, sides, st.integers(1, 40), flips, seeds)
 @settings(max_examples=40)
-def test_the_corner_of_a_jpeg_is_not_resampled(
-    shard_file: Path, width: int, height: int, size: int, hflip: float, seed: int
-) -> None:
+def test_jpeg_corners_are_exact(shard_file: Path, width: int, height: int, size: int, hflip: float, seed: int) -> None:
     data = pictures.jpeg(width, height, seed % 1000)
     draws = transform.Draws(seed, 0, 5)
     chosen = stoker.TopLeft(size, hflip)
@@ -159,9 +157,7 @@ int64s = st.one_of(st.integers(-(2**63), 2**63 - 1), st.integers(-3, 70), st.sam
 @given(int64s, int64s, st.integers(0, 400))
 @hypothesis.example(1, 1, 4)  # a byte too many for whole pixels
 @hypothesis.example(2**32, 2**32, 0)  # a product that is 0 in 64 bits
-def test_a_raw_image_is_read_only_if_its_shape_fits_its_length(
-    shard_file: Path, height: int, width: int, size: int
-) -> None:
+def test_a_raw_image_is_read_only_if_its_shape_fits(shard_file: Path, height: int, width: int, size: int) -> None:
     features = {"image": ("bytes", [bytes(size)]), "height": ("int64", [height]), "width": ("int64", [width])}
     draws = transform.Draws(0, 0, 0)
     if height > 0 and width > 0 and height * width * 3 == size:
