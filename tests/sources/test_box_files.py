@@ -16,9 +16,9 @@ from PIL import Image
 
 import stoker
 from small_cases import each
-from sources.making import fill, tar_bytes, write, xml
+from sources.making import fill, listing, tar_bytes, write, xml
 from stoker.errors import DestinationError, SourceError
-from stoker.sources import BoxFolder, Item, ItemTableBuilder, SourceOptions, list_source
+from stoker.sources import BoxFolder, Item, ItemTableBuilder
 from stoker.sources.boxes import BoxTable, NamedBox, TableBoxes, read_box_csv, read_box_tar
 from stoker.storage import location
 from stoker.types import Box
@@ -165,7 +165,7 @@ def write_boxes(given: Path, kind: str, right: int) -> Path:
 def test_annotations_may_be_given_in_every_form(tmp_path: Path, kind: str) -> None:
     root = fill(tmp_path / "root", "n01/n01_1.JPEG", "n02/n02_1.JPEG")
     given = write_boxes(tmp_path / f"boxes.{kind}", kind, 100)
-    tree = list_source(str(root), SourceOptions(boxes=str(given)))
+    tree = listing(root, boxes=str(given))
     assert [tree.load(item, "train").boxes for item in tree.table] == [[Box(0.0, 0.0, 0.5, 0.5)], []]
     assert tree.boxes["train"].where == str(given)
 
@@ -178,7 +178,7 @@ def test_the_validation_boxes_of_imagenet_have_a_tar_of_their_own(tmp_path: Path
     ):
         data = tar_bytes({member: xml(("n01", "0", "0", right, "100")).encode()})
         (root / f"ILSVRC2012_bbox_{name}").write_bytes(gzip.compress(data))
-    tree = list_source(str(root))
+    tree = listing(root)
     assert tree.load(tree.table[0], "train").boxes == [Box(0.0, 0.0, 0.5, 1.0)]
     assert tree.load(tree.table[1], "validation").boxes == [Box(0.0, 0.0, 0.25, 1.0)]
 
@@ -208,7 +208,7 @@ def test_a_changed_box_changes_the_fingerprint_and_its_form_does_not(tmp_path: P
     for kind in FORMS:
         for right in (100, 101):
             given = write_boxes(tmp_path / f"boxes.{kind}", kind, right)
-            tree = list_source(str(root), SourceOptions(boxes=str(given)))
+            tree = listing(root, boxes=str(given))
             fingerprints.setdefault(right, set()).add(tree.fingerprint())
             assert tree.fingerprint() in fingerprints[right]
     assert [len(prints) for prints in fingerprints.values()] == [1, 1]
@@ -247,7 +247,7 @@ def test_of_many_images_some_annotations_decide_in_little_time(tmp_path: Path) -
 
     def print_of(right: float) -> str:
         given.write_text("".join(f"{name[4:]},0,0,{right},0.5\n" for name in names))
-        tree = list_source(str(root), SourceOptions(boxes=str(given)))
+        tree = listing(root, boxes=str(given))
         reads: list[bytes] = []
         read = tree.boxes["train"].read
 

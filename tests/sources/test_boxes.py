@@ -9,7 +9,7 @@ import pytest
 from small_cases import each
 from sources.making import check_refused, fill, listing, xml
 from stoker.errors import SourceError
-from stoker.sources import list_source, read_boxes
+from stoker.sources import read_boxes
 from stoker.types import Box
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def test_damaged_annotations_are_named(tmp_path: Path, text: str, message: str) 
     ],
 )
 def test_annotations_beside_the_images_are_found(tmp_path: Path, annotation: str, image: str) -> None:
-    tree = list_source(str(fill(tmp_path, annotation, image)))
+    tree = listing(fill(tmp_path, annotation, image))
     assert tree.boxes["train"].locate(b"n01", tree.table.paths[0]) == bytes(tmp_path / annotation)
 
 

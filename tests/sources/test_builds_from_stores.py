@@ -12,13 +12,12 @@ import pytest
 
 from builder.trees import build, contents, settings_for, write_tree
 from servers.rules import Answer, Fault, Flip, Reset, Truncate
-from sources.making import tar_bytes, write, xml
+from sources.making import listing, tar_bytes, write, xml
 from sources.uploading import copied
 from stoker.builder import ItemConverter
 from stoker.errors import StorageError
 from stoker.format import ImagenetSchema
 from stoker.recipe import Recipe
-from stoker.sources import list_source
 from storage.store_folders import store_folder
 
 if TYPE_CHECKING:
@@ -107,7 +106,7 @@ def test_images_are_asked_for_many_at_a_time(url: str, tmp_path: Path, faulty_s3
 def test_a_failing_store_is_no_bad_image(url: str, faulty_s3: FaultProxy, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("_SECONDS", "_FIRST_WAIT"):
         monkeypatch.setattr(f"stoker.storage.retrying.{name}", 0.001)
-    source = list_source(url)
+    source = listing(url)
     faulty_s3.faults = [Fault(Answer(500))]
     item = source.table[0]
     converter = ItemConverter(source, Recipe(), ImagenetSchema())

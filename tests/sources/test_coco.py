@@ -12,12 +12,12 @@ from pycocotools.coco import COCO
 
 import stoker
 from sources.coco_files import CATEGORIES, IMAGES, SIZES, check_boxes, paint, write_json
-from sources.making import check_refused, fill
+from sources.making import check_refused, fill, listing
 from stoker import fields
 from stoker.errors import TooManyRejectsError
 from stoker.format import read_manifest
 from stoker.inspect import dataset_info
-from stoker.sources import list_source, with_objects
+from stoker.sources import with_objects
 from stoker.storage import location
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def annotations(**changed: Any) -> dict[str, Any]:
 
 def listed(path: Path, document: object) -> Source:
     fill(path, *SIZES)
-    return list_source(str(write_json(path / "instances_train2017.json", document)))
+    return listing(write_json(path / "instances_train2017.json", document))
 
 
 def refused(path: Path, document: object) -> str:
@@ -73,7 +73,7 @@ def test_captions_are_fields(tmp_path: Path) -> None:
     pairs = [(image, text) for image, texts in captions.items() for text in texts]
     entries = [{"id": number, "image_id": image, "caption": text} for number, (image, text) in enumerate(pairs)]
     path = write_json(tmp_path / "annotations/captions_train2017.json", {"images": IMAGES, "annotations": entries})
-    tree = list_source(str(path))
+    tree = listing(path)
     assert (tree.fields, tree.classes, tree.boxes) == (
         {"caption": fields.Text(), "captions": fields.Json()},
         (),
@@ -97,7 +97,7 @@ def test_images_that_are_not_there_are_rejects_and_others_are_named(tmp_path: Pa
     (tmp_path / "train2017/a.png").unlink()
     fill(tmp_path / "train2017", "more.png")
     path = write_json(tmp_path / "annotations/instances_train2017.json", annotations())
-    tree = list_source(str(path))
+    tree = listing(path)
     assert tree.ignored == {"with iscrowd": 1, "not in the COCO file": 1}
     assert any(warning.endswith("does not name these files: more.png") for warning in tree.warnings)
     with pytest.warns(stoker.errors.SourceWarning), pytest.raises(TooManyRejectsError, match=r"a.png: the file is not"):
@@ -107,7 +107,7 @@ def test_images_that_are_not_there_are_rejects_and_others_are_named(tmp_path: Pa
 def test_objects_that_are_cut_out_have_their_classes(tmp_path: Path) -> None:
     paint(tmp_path / "train2017")
     path = write_json(tmp_path / "annotations/instances_train2017.json", annotations())
-    assert len(with_objects(list_source(str(path))).table) == len(BOXES) + 1
+    assert len(with_objects(listing(path)).table) == len(BOXES) + 1
     with pytest.warns(stoker.errors.SourceWarning):
         report = stoker.build(path, tmp_path / "out", crop_objects=True, max_rejects=9, progress=False)
     assert not report.rejects
@@ -228,7 +228,7 @@ def test_images_may_be_missing_from_the_first_on(tmp_path: Path) -> None:
     images = [{"id": number, "file_name": f"{number}.png", "width": 9, "height": 9} for number in range(30)]
     path = write_json(tmp_path / "annotations/instances_val2017.json", annotations(images=images, annotations=[]))
     fill(tmp_path, "val2017/29.png")
-    sizes = {item.key: item.size_bytes for item in list_source(str(path)).table}
+    sizes = {item.key: item.size_bytes for item in listing(path).table}
     assert len(sizes) == 30
     assert [key for key, size in sizes.items() if size] == ["29.png"]
 
@@ -238,7 +238,7 @@ def test_a_folder_of_coco_is_no_folder_of_classes(tmp_path: Path) -> None:
     fill(root, "val2017/b.png", "train2017/1.png")
     write_json(root / "annotations/captions_val2017.json", annotations())
     path = write_json(root / "annotations/instances_val2017.json", annotations())
-    assert list(list_source(str(root)).splits) == ["validation"]
+    assert list(listing(root).splits) == ["validation"]
     other = write_json(root / "annotations/instances_val.json", annotations())
     message = f"several COCO files, which are in no folders of classes; give one file: {root}/annotations/captions_val"
     check_refused(root, match=re.escape(message))
@@ -249,7 +249,7 @@ def test_a_folder_of_coco_is_no_folder_of_classes(tmp_path: Path) -> None:
     classes = tmp_path / "classes"
     fill(classes, "train/cat/1.png", "val/cat/2.png")
     write_json(classes / "annotations/instances_train.json", annotations())
-    tree = list_source(str(classes))
+    tree = listing(classes)
     assert tree.classes == (b"cat",)
     assert tree.warnings[0].startswith("COCO files that are not used: annotations/instances_train.json; give one")
 
@@ -258,10 +258,10 @@ def test_a_folder_of_coco_is_no_folder_of_classes(tmp_path: Path) -> None:
 def test_files_of_roboflow_have_the_split_of_their_folder(tmp_path: Path, folder: str, split: str) -> None:
     fill(tmp_path, f"{folder}/b.png")
     path = write_json(tmp_path / folder / "_annotations.coco.json", annotations())
-    assert list(list_source(str(path)).splits) == [split]
-    assert list(list_source(str(tmp_path)).splits) == [split]
+    assert list(listing(path).splits) == [split]
+    assert list(listing(tmp_path).splits) == [split]
     fill(tmp_path, "more/b.png")
-    assert list_source(str(tmp_path)).warnings[1] == f"folders in {tmp_path} that are not used: more"
+    assert listing(tmp_path).warnings[1] == f"folders in {tmp_path} that are not used: more"
 
 
 @pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")

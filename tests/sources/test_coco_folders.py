@@ -12,8 +12,7 @@ from pycocotools.coco import COCO
 
 import stoker
 from sources.coco_files import check_boxes, drawn_masks, paint, write_json
-from sources.making import check_refused, fill, read_back, split_sizes
-from stoker.sources import SourceOptions, list_source
+from sources.making import check_refused, fill, listing, read_back, split_sizes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -117,7 +116,7 @@ def test_images_of_all_splits_may_lie_in_one_folder(tmp_path: Path) -> None:
     train["images"], validation["images"] = train["images"][:2], validation["images"][2:]
     write_json(tmp_path / "train_annotations.json", train)
     write_json(tmp_path / "val_annotations.json", validation)
-    tree = list_source(str(tmp_path))
+    tree = listing(tmp_path)
     keys = {split: [tree.table[row].key for row in rows] for split, rows in tree.splits.items()}
     assert keys == {"train": ["1.png", "2.png"], "validation": ["3.png"]}
     assert "not in the COCO file" not in tree.ignored
@@ -132,7 +131,7 @@ def test_images_of_lvis_lie_where_their_urls_say(tmp_path: Path, folder: str) ->
         for image, part in zip(content["images"], folders, strict=True):
             image["coco_url"] = f"http://images.cocodataset.org/{part}/{image.pop('file_name')}"
         write_json(tmp_path / f"{folder}lvis_v1_{name}.json", content)
-    for tree in (list_source(str(tmp_path)), list_source(str(tmp_path / f"{folder}lvis_v1_val.json"))):
+    for tree in (listing(tmp_path), listing(tmp_path / f"{folder}lvis_v1_val.json")):
         keys = [tree.table[row].key for row in tree.splits["validation"]]
         assert keys == ["train2017/1.png", "val2017/2.png"]
         assert all(tree.table.sizes)
@@ -143,7 +142,7 @@ def test_an_image_of_two_splits_is_told(tmp_path: Path) -> None:
     train, validation = (
         write_json(tmp_path / f"{name}.json", document(count)) for name, count in (("train", 3), ("val", 1))
     )
-    tree = list_source(str(tmp_path))
+    tree = listing(tmp_path)
     assert tree.warnings[1] == f"{train} and {validation} name the same images, which are items of each split: 1.png"
     assert split_sizes(tree) == {"train": 3, "validation": 1}
 
@@ -163,7 +162,7 @@ def test_categories_are_one_table_by_their_names(
     tmp_path: Path, train: list[tuple[int, str]], valid: list[tuple[int, str]], names: bytes, warnings: list[str]
 ) -> None:
     root = roboflow(tmp_path, train=train, valid=valid)
-    tree = list_source(str(root), SourceOptions(masks=True))
+    tree = listing(root, masks=True)
     assert tree.classes == tuple(names.split())
     assert [next(what for what in ("lacks", "other ids") if what in text) for text in tree.warnings[1:-2]] == warnings
     for split, folder in (("train", "train"), ("validation", "valid")):
@@ -174,7 +173,7 @@ def test_files_that_disagree_on_a_category_are_refused(tmp_path: Path) -> None:
     root = roboflow(tmp_path, train=[(1, "cat"), (2, "dog")], valid=[(1, "cat"), (2, "wolf")])
     problem = f"the category 2 is 'wolf' in {root}/valid/_annotations.coco.json, but 'dog' in {root}/train/_annotations"
     check_refused(root, match=re.escape(problem))
-    assert list_source(str(root / "valid/_annotations.coco.json")).classes == (b"cat", b"wolf")
+    assert listing(root / "valid/_annotations.coco.json").classes == (b"cat", b"wolf")
 
 
 def test_what_is_not_used_is_told(tmp_path: Path) -> None:
@@ -182,7 +181,7 @@ def test_what_is_not_used_is_told(tmp_path: Path) -> None:
     write_json(tmp_path / "annotations/captions_val2017.json", document(2))
     fill(tmp_path, "more/1.png", "images/test2014/1.png", "train2017/more.png", ".cache/1.png")
     files = " and ".join(f"ROOT/{path}" for path in LAYOUTS["official"][0].values())
-    tree = list_source(str(tmp_path))
+    tree = listing(tmp_path)
     assert [text.replace(f"{tmp_path}", "ROOT") for text in tree.warnings[1:4]] == [
         "COCO files in ROOT that are not used: annotations/captions_val2017.json; each may be given by itself",
         "folders in ROOT that are not used: images, more",
@@ -201,7 +200,7 @@ def test_a_split_whose_images_are_elsewhere_is_refused(tmp_path: Path) -> None:
 def test_images_of_all_splits_lie_in_the_folder_that_is_given(tmp_path: Path) -> None:
     paths = make(tmp_path / "source", "roboflow")
     paint(tmp_path / "images", first(3), 9)
-    tree = list_source(str(tmp_path / "source"), SourceOptions(image_root=str(tmp_path / "images")))
+    tree = listing(tmp_path / "source", image_root=str(tmp_path / "images"))
     assert {item.path for item in tree.table} == {b"1.png", b"2.png", b"3.png"}
     assert [boxes.where for boxes in tree.boxes.values()] == [str(path) for path in paths.values()]
 
@@ -213,7 +212,7 @@ def test_paths_of_another_computer_are_files_of_their_split(tmp_path: Path) -> N
         for image in content["images"]:
             image["file_name"] = "C:\\photos\\" + image["file_name"]
         write_json(path, content)
-    tree = list_source(str(tmp_path))
+    tree = listing(tmp_path)
     assert {item.path for item in tree.table if item.size_bytes} == {
         *(b"train/%d.png" % number for number in (1, 2, 3)),
         *(b"valid/%d.png" % number for number in (1, 2)),
@@ -234,7 +233,7 @@ def test_a_damaged_segmentation_names_its_file(tmp_path: Path) -> None:
 
 def test_masks_of_a_saved_listing_are_of_their_file(tmp_path: Path) -> None:
     paths = make(tmp_path / "source", "roboflow")
-    tree = list_source(str(tmp_path / "source"), SourceOptions(masks=True))
+    tree = listing(tmp_path / "source", masks=True)
     again = read_back(tree, tmp_path)
     rows = {split: int(rows[0]) for split, rows in again.splits.items()}
     masks = {split: again.load(again.table[row], split).fields["mask"] for split, row in rows.items()}
@@ -250,7 +249,7 @@ def test_the_dummy_category_of_roboflow_is_a_class_without_boxes(tmp_path: Path)
         paint(tmp_path / name, first(1), 0)
         write_json(tmp_path / name / "_annotations.coco.json", content)
     for source in (tmp_path, tmp_path / "valid/_annotations.coco.json"):
-        tree = list_source(str(source))
+        tree = listing(source)
         assert tree.classes == (b"pets", b"cat")
         assert tree.box_counts()["validation"] == [0, 2]
 
@@ -266,7 +265,7 @@ def test_commands_take_the_folder(tmp_path: Path, command: str, cli: Cli) -> Non
 def test_panoptic_masks_beside_instances_are_not_read_and_alone_refused(has_instances: bool, tmp_path: Path) -> None:
     root = tmp_path / "coco"
     paths = make(root, "official")
-    boxes = split_sizes(list_source(str(root)))
+    boxes = split_sizes(listing(root))
     for path in paths.values():
         panoptic = json.loads(path.read_text())
         for annotation in panoptic["annotations"]:
@@ -277,7 +276,7 @@ def test_panoptic_masks_beside_instances_are_not_read_and_alone_refused(has_inst
         if not has_instances:
             path.unlink()
     if has_instances:
-        assert split_sizes(list_source(str(root))) == boxes
+        assert split_sizes(listing(root)) == boxes
         return
     check_refused(root, match=r"annotations\[0\] has segments_info, of panoptic masks, which are not read")
 
@@ -293,7 +292,7 @@ def test_a_file_beside_images_or_their_only_folder_is_read(folder: str, file: st
     for image in content["images"]:
         image["file_name"] = (prefix if folder else "") + image["file_name"]
     write_json(root / file, content)
-    tree = list_source(str(root))
+    tree = listing(root)
     assert (tree.classes, len(tree.table)) == ((b"person", b"dog", b"bus"), 3)
     assert [len(tree.load(item, "train").boxes) for item in tree.table] == [2, 2, 2]
     (root / "other").mkdir()
@@ -302,5 +301,5 @@ def test_a_file_beside_images_or_their_only_folder_is_read(folder: str, file: st
         message = f"of COCO's {root / file}, give image_root={str(root / folder)!r}; to read the images alone, give"
         assert f"{message} {root / folder}; if" in check_refused(root)
         if not prefix:
-            tree = list_source(str(root), SourceOptions(image_root=str(root / folder)))
+            tree = listing(root, image_root=str(root / folder))
             assert [len(tree.load(item, "train").boxes) for item in tree.table] == [2, 2, 2]

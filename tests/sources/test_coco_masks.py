@@ -18,6 +18,7 @@ from pycocotools.coco import COCO
 import stoker
 from small_cases import each
 from sources.coco_files import CATEGORIES, IMAGES, drawn_masks, paint, write_json
+from sources.making import listing
 from stoker import fields
 from stoker.errors import ConfigError, SourceError, SourceWarning, TooManyRejectsError
 from stoker.sources import SourceOptions, list_source
@@ -129,7 +130,7 @@ def test_any_segmentation_changes_the_fingerprint_and_no_other_form_of_the_file_
     options = SourceOptions(masks=True)
     path = write(tmp_path, document())
     before = list_source(str(path), options).fingerprint()
-    assert before != list_source(str(path)).fingerprint()
+    assert before != listing(path).fingerprint()
     path.write_text(json.dumps(document(), indent=3))
     assert list_source(str(path), options).fingerprint() == before
     changed = document()
@@ -151,7 +152,7 @@ def test_captions_and_masks_of_one_file(tmp_path: Path) -> None:
     captions = [{"image_id": image["id"], "id": 900, "caption": f"ü {image['id']}"} for image in IMAGES]
     annotation = {"id": 1, "image_id": 70, "category_id": 1, "bbox": [0, 0, 5, 5], "segmentation": SQUARE}
     path = write(tmp_path, document(annotations=[*captions, annotation]))
-    tree = list_source(str(path), SourceOptions(masks=True))
+    tree = listing(path, masks=True)
     assert list(tree.fields) == ["caption", "captions", "mask"]
     (item,) = [item for item in tree.table if item.key == "b.png"]
     values = tree.load(item, "validation").fields
@@ -259,7 +260,7 @@ def test_boxes_alone_make_no_masks(segmentation: Any, tmp_path: Path) -> None:
     path = write(tmp_path, document(annotations=[box]))
     problem = r"has no segmentations, which masks=True needs; give instances_\*.json, or omit it"
     with pytest.raises(ConfigError, match=problem):
-        list_source(str(path), SourceOptions(masks=True))
+        listing(path, masks=True)
 
 
 @pytest.mark.parametrize("size", [(0, 30), (None, 30), (2**40, 30), (40.0, 30), ([1], 30), (2**30, 30)])
@@ -283,7 +284,7 @@ def test_annotations_that_are_nested_too_deeply_are_refused(tmp_path: Path) -> N
     depth = sys.getrecursionlimit() - 62
     path.write_text(path.read_text().replace(json.dumps(SQUARE), "[[0,0,0,0,0," + "[" * depth + "]" * depth + "]]"))
     try:
-        tree = list_source(str(path), SourceOptions(masks=True))
+        tree = listing(path, masks=True)
     except SourceError as error:
         assert "nested too deeply" in str(error)  # noqa: PT017 - Pythons differ in how deep is too deep
     else:
@@ -297,7 +298,7 @@ def test_sources_without_masks_are_refused(tmp_path: Path) -> None:
     with pytest.raises(
         ConfigError, match=r"has no categories, which masks=True needs; give instances_\*.json, or omit"
     ):
-        list_source(str(path), SourceOptions(masks=True))
+        listing(path, masks=True)
     with pytest.raises(ConfigError, match=r"masks=True has no effect on .*, which is read as folder of class folders"):
         stoker.build(tmp_path / "val2017", tmp_path / "out", masks=True)
     with pytest.raises(ConfigError, match="masks=True has no effect where the source is records; omit it"):
@@ -308,7 +309,7 @@ def test_without_pycocotools_the_extra_is_named(tmp_path: Path, monkeypatch: pyt
     path = write(tmp_path, document())
     monkeypatch.setitem(sys.modules, "pycocotools", None)
     with pytest.raises(ConfigError, match=r"no module 'pycocotools'; run pip install 'stoker\[coco\]'"):
-        list_source(str(path), SourceOptions(masks=True))
+        listing(path, masks=True)
 
 
 COORDINATES = st.floats(-30, 90) | st.integers(-30, 90)

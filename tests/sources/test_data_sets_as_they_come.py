@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sources.layouts import ilsvrc
-from sources.making import boxes_of, fill, listed, write, xml
+from sources.making import boxes_of, fill, listed, listing, write, xml
 from stoker.errors import SourceError
-from stoker.sources import SourceOptions, list_source
 from stoker.types import Box
 
 if TYPE_CHECKING:
@@ -26,21 +25,21 @@ def kaggle(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("given", [".", "ILSVRC", "ILSVRC/Data/CLS-LOC"])
 def test_kaggles_layout_is_understood_from_every_folder_on_the_way(kaggle: Path, given: str) -> None:
-    tree = list_source(str(kaggle / given))
+    tree = listing(kaggle / given)
     assert listed(tree) == [("n01_1.JPEG", "n01"), ("n02_1.JPEG", "n02")]
     assert listed(tree, "validation") == [("ILSVRC2012_val_00000001.JPEG", "n02")]
     assert listed(tree, "test") == [("ILSVRC2012_test_00000001.JPEG", None)]
     assert tree.texts == (b"tench, fish", b"goldfish")
     assert [*boxes_of(tree).values()] == [[Box(0.05, 0.1, 0.25, 0.5)], [], [Box(0.0, 0.0, 0.25, 1.0)], []]
     assert tree.warnings == ()
-    assert tree.fingerprint() == list_source(str(kaggle)).fingerprint()
+    assert tree.fingerprint() == listing(kaggle).fingerprint()
 
 
 def test_the_layout_of_nvidias_download_script(tmp_path: Path) -> None:
     fill(tmp_path, "data/train/n01/n01_1.JPEG", "data/validation/n01/ILSVRC2012_val_00000001.JPEG")
     write(tmp_path, {"bounding_boxes/n01/n01_1.xml": xml(("n01", "0", "0", "100", "50"), filename="%s")})
     for given in (".", "data"):
-        tree = list_source(str(tmp_path / given))
+        tree = listing(tmp_path / given)
         assert listed(tree) == [("n01_1.JPEG", "n01")]
         assert listed(tree, "validation") == [("ILSVRC2012_val_00000001.JPEG", "n01")]
         assert tree.load(tree.table[0], "train").boxes == [Box(0.0, 0.0, 0.5, 0.5)]
@@ -50,7 +49,7 @@ def test_the_layout_of_nvidias_download_script(tmp_path: Path) -> None:
 def test_nvidias_csv_is_used_where_no_xml_is_left(tmp_path: Path) -> None:
     fill(tmp_path, "data/train/n01/n01_1.JPEG")
     write(tmp_path, {"bounding_boxes/imagenet_2012_bounding_boxes.csv": "n01_1.JPEG,0.1,0.2,0.3,0.4\n"})
-    tree = list_source(str(tmp_path))
+    tree = listing(tmp_path)
     assert tree.load(tree.table[0], "train").boxes == [Box(0.1, 0.2, 0.3, 0.4)]
 
 
@@ -77,7 +76,7 @@ def tiny(tmp_path: Path) -> Path:
 
 
 def test_tiny_imagenet(tiny: Path) -> None:
-    tree = list_source(str(tiny))
+    tree = listing(tiny)
     assert (tree.classes, tree.texts) == ((b"n01", b"n02"), (b"tench", b"goldfish"))  # not the order of wnids.txt
     assert listed(tree) == [(f"{name}_{at}.JPEG", name) for name in ("n01", "n02") for at in (0, 1)]
     assert listed(tree, "validation") == [
@@ -90,7 +89,7 @@ def test_tiny_imagenet(tiny: Path) -> None:
 
 
 def test_tiny_imagenets_boxes_include_their_last_pixel(tiny: Path) -> None:
-    tree = list_source(str(tiny))
+    tree = listing(tiny)
     boxes = {
         item.name: tree.read_boxes(item, split) for split in tree.splits for item in tree.table.take(tree.splits[split])
     }
@@ -103,7 +102,7 @@ def test_tiny_imagenets_boxes_include_their_last_pixel(tiny: Path) -> None:
 
 
 def test_labels_of_tiny_imagenet_may_follow_its_own_list(tiny: Path) -> None:
-    tree = list_source(str(tiny), SourceOptions(labels=str(tiny / "wnids.txt")))
+    tree = listing(tiny, labels=str(tiny / "wnids.txt"))
     assert tree.classes == (b"n02", b"n01")
     assert [item.label for item in tree.table.take(tree.splits["train"])] == [0, 0, 1, 1]
 
@@ -118,7 +117,7 @@ def dogs(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("given", [".", "Images"])
 def test_stanford_dogs(dogs: Path, given: str) -> None:
-    tree = list_source(str(dogs / given))
+    tree = listing(dogs / given)
     assert tree.classes == (b"n02085620-Chihuahua", b"n02086240-Shih-Tzu")
     assert tree.texts == (b"Chihuahua", b"Shih-Tzu")
     names = ["n02085620_1.jpg", "n02085620_10.jpg", "n02086240_1.jpg", "n02086240_10.jpg"]
@@ -128,19 +127,19 @@ def test_stanford_dogs(dogs: Path, given: str) -> None:
 
 def test_a_list_of_texts_comes_before_the_name_of_the_folder(dogs: Path) -> None:
     write(dogs, {"words.txt": "n02085620-Chihuahua\tsmall dog\n"})
-    assert list_source(str(dogs)).texts == (b"small dog", b"Shih-Tzu")
+    assert listing(dogs).texts == (b"small dog", b"Shih-Tzu")
 
 
 def test_a_class_may_be_called_images(tmp_path: Path) -> None:
     fill(tmp_path, "Images/1.jpg", "Other/2.jpg")
-    assert list_source(str(tmp_path)).classes == (b"Images", b"Other")
+    assert listing(tmp_path).classes == (b"Images", b"Other")
     fill(tmp_path, "Images/deep/3.jpg")
-    assert list_source(str(tmp_path)).classes == (b"Images", b"Other")
+    assert listing(tmp_path).classes == (b"Images", b"Other")
 
 
 def test_damaged_annotations_do_not_stop_an_image(dogs: Path) -> None:
     write(dogs, {"Annotation/n02085620-Chihuahua/n02085620_1": "<annotation>"})
-    tree = list_source(str(dogs))
+    tree = listing(dogs)
     image = tree.load(tree.table[0], "train")
     assert image.boxes == ()
     assert "damaged annotation" in str(image.annotation_error)

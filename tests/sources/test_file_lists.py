@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import stoker
-from sources.making import check_refused, content, fill, listed, xml
+from sources.making import check_refused, content, fill, listed, listing, write, xml
 from stoker.errors import ConfigError
-from stoker.sources import SourceOptions, list_source, read_config
+from stoker.sources import read_config
 from stoker.storage import location
 from stoker.types import Box
 
@@ -30,35 +30,40 @@ def write_list(path: Path, *lines: str, end: str = "\n") -> Path:
 def test_paths_are_absolute_or_relative_to_the_list(tmp_path: Path) -> None:
     fill(tmp_path, *FILES)
     path = write_list(tmp_path / "list.txt", str(tmp_path / FILES[0]), FILES[1], f"./{FILES[2]}", end="\r\n")
-    tree = list_source(str(path))
+    tree = listing(path)
     assert listed(tree) == [("a.JPEG", "n01"), ("c.JPEG", "n01"), ("b.JPEG", "n02")]
     assert tree.table[2].path == bytes(tmp_path / FILES[0])
-    assert tree.fingerprint() == list_source(str(tmp_path / "Data/train")).fingerprint()
+    assert tree.fingerprint() == listing(tmp_path / "Data/train").fingerprint()
 
 
-def test_images_of_a_class_are_in_the_order_of_their_names_wherever_they_lie(tmp_path: Path) -> None:
-    fill(tmp_path, "z/n01/1.jpg", "a/n01/2.jpg", "m/n01/3.jpg")
-    tree = list_source(str(write_list(tmp_path / "list.txt", "m/n01/3.jpg", "a/n01/2.jpg", "z/n01/1.jpg")))
-    assert [name for name, _ in listed(tree)] == ["1.jpg", "2.jpg", "3.jpg"]
-
-
-def test_blank_lines_are_counted_and_a_hash_is_a_name(tmp_path: Path) -> None:
-    fill(tmp_path, "a/#1.jpg", "#a/2.jpg")
-    tree = list_source(str(write_list(tmp_path / "list.txt", "", "a/#1.jpg", "  ", "#a/2.jpg", "\t")))
-    assert listed(tree) == [("2.jpg", "#a"), ("#1.jpg", "a")]
-    assert tree.ignored == {"blank line": 3}
+@pytest.mark.parametrize(
+    ("lines", "expected", "ignored"),
+    [
+        (["m/n01/3.jpg", "z/n01/1.jpg", "a/n01/2.jpg"], [(f"{number}.jpg", "n01") for number in (1, 2, 3)], {}),
+        (["", "a/#1.jpg", "  ", "#a/2.jpg", "\t"], [("2.jpg", "#a"), ("#1.jpg", "a")], {"blank line": 3}),
+        (["train/n01/images/1.jpg"], [("1.jpg", "n01")], {}),
+        (["x/1.jpg 10", "x/2.jpg cat"], [("1.jpg", "10"), ("2.jpg", "cat")], {}),
+    ],
+    ids=["in the order of names", "a hash is a name", "a folder in the class", "numbers among names are names"],
+)
+def test_lines_are_items(
+    tmp_path: Path, lines: list[str], expected: list[tuple[str, str]], ignored: dict[str, int]
+) -> None:
+    fill(tmp_path, *(line.partition(" ")[0] for line in lines if line.strip()))
+    tree = listing(write_list(tmp_path / "list.txt", *lines))
+    assert (listed(tree), tree.ignored) == (expected, ignored)
 
 
 def test_blanks_around_a_path_belong_to_it_unless_it_is_there_only_without_them(tmp_path: Path) -> None:
     fill(tmp_path, "a/1.jpg", "a/2.jpg ", "a/2.jpg")
-    tree = list_source(str(write_list(tmp_path / "list.txt", " a/1.jpg\t", "a/2.jpg ", "a/3.jpg ")))
+    tree = listing(write_list(tmp_path / "list.txt", " a/1.jpg\t", "a/2.jpg ", "a/3.jpg "))
     assert [item.path for item in tree.table] == [b"a/1.jpg", b"a/2.jpg ", b"a/3.jpg "]
 
 
 def test_a_file_that_is_missing_is_an_item_that_cannot_be_loaded(tmp_path: Path) -> None:
     fill(tmp_path, "a/1.jpg")
     os.mkfifo(tmp_path / "a/2.jpg")
-    tree = list_source(str(write_list(tmp_path / "list.txt", "a/1.jpg", "a/2.jpg", "a/none.jpg")))
+    tree = listing(write_list(tmp_path / "list.txt", "a/1.jpg", "a/2.jpg", "a/none.jpg"))
     assert [item.size_bytes for item in tree.table] == [len(content("1.jpg")), 0, 0]
     with pytest.raises(FileNotFoundError):
         tree.load(tree.table[2], "train")
@@ -67,21 +72,16 @@ def test_a_file_that_is_missing_is_an_item_that_cannot_be_loaded(tmp_path: Path)
 def test_a_name_that_is_too_long_for_the_system_is_that_of_a_missing_file(tmp_path: Path) -> None:
     fill(tmp_path, "a/1.jpg")
     long = "x" * 256
-    tree = list_source(str(write_list(tmp_path / "list.txt", "a/1.jpg", f"a/{long}", f"{long}/b/1.jpg")))
+    tree = listing(write_list(tmp_path / "list.txt", "a/1.jpg", f"a/{long}", f"{long}/b/1.jpg"))
     assert [item.size_bytes for item in tree.table] == [len(content("1.jpg")), 0, 0]
     assert tree.classes == (b"a", b"b")
 
 
 def test_repeated_lines_are_kept_and_reported(tmp_path: Path) -> None:
     fill(tmp_path, "a/1.jpg")
-    tree = list_source(str(write_list(tmp_path / "list.txt", *["a/1.jpg"] * 3)))
+    tree = listing(write_list(tmp_path / "list.txt", *["a/1.jpg"] * 3))
     assert len(tree.table) == 3
     assert tree.warnings == ("repeated lines: 2; each is an item of its own",)
-
-
-def test_a_folder_of_images_below_the_class(tmp_path: Path) -> None:
-    fill(tmp_path, "train/n01/images/1.jpg")
-    assert list_source(str(write_list(tmp_path / "list.txt", "train/n01/images/1.jpg"))).classes == (b"n01",)
 
 
 def test_flat_lists_need_labels(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_flat_lists_need_labels(tmp_path: Path) -> None:
     path = write_list(tmp_path / "list.txt", "val/ILSVRC2012_val_00000002.JPEG", "val/ILSVRC2012_val_00000001.JPEG")
     check_refused(path, match=r"lie in a folder called val, not .*validation_labels")
     labels = write_list(tmp_path / "labels.txt", "n02", "n01")
-    tree = list_source(str(path), SourceOptions(validation_labels=str(labels)))
+    tree = listing(path, validation_labels=str(labels))
     assert listed(tree) == [("ILSVRC2012_val_00000002.JPEG", "n01"), ("ILSVRC2012_val_00000001.JPEG", "n02")]
 
 
@@ -119,7 +119,7 @@ def test_files_that_are_not_lists_are_refused(tmp_path: Path, data: bytes, messa
 )
 def test_a_list_with_other_columns_is_a_table(tmp_path: Path, lines: list[str], classes: tuple[bytes, ...]) -> None:
     fill(tmp_path, "a/1.jpg", "b/2.jpg")
-    tree = list_source(str(write_list(tmp_path / "list.txt", *lines)))
+    tree = listing(write_list(tmp_path / "list.txt", *lines))
     assert (tree.classes, [item.path for item in tree.table]) == (classes, [b"a/1.jpg"])
 
 
@@ -154,7 +154,7 @@ def test_a_list_with_labels_in_some_lines_is_refused(tmp_path: Path, lines: list
 )
 def test_labels_stand_after_a_tab_a_comma_or_a_blank(tmp_path: Path, lines: list[str]) -> None:
     fill(tmp_path, "a/1.jpg", "my b/2.jpg", "3.jpg")
-    tree = list_source(str(write_list(tmp_path / "list.txt", *lines)))
+    tree = listing(write_list(tmp_path / "list.txt", *lines))
     assert tree.classes == (b"cat", b"dog")
     assert listed(tree) == [("1.jpg", "cat"), ("3.jpg", "cat"), ("2.jpg", "dog")]
     assert tree.warnings == ()
@@ -163,7 +163,7 @@ def test_labels_stand_after_a_tab_a_comma_or_a_blank(tmp_path: Path, lines: list
 def test_labels_that_are_all_numbers_are_class_ids(tmp_path: Path) -> None:
     fill(tmp_path, "x/1.jpg", "x/2.jpg", "x/3.jpg", "x/4.jpg")
     path = write_list(tmp_path / "list.txt", "x/1.jpg 10", "x/2.jpg 2", "x/3.jpg 02", "x/4.jpg -1")
-    tree = list_source(str(path))
+    tree = listing(path)
     assert tree.classes == tuple(b"%d" % label for label in range(11))
     assert listed(tree) == [("4.jpg", None), ("2.jpg", "2"), ("3.jpg", "2"), ("1.jpg", "10")]
     assert tree.warnings == (
@@ -171,29 +171,23 @@ def test_labels_that_are_all_numbers_are_class_ids(tmp_path: Path) -> None:
         "class ids run from 0 to 10, and these have no images: 0, 1, 3, 4, 5 and 4 more",
     )
     names = write_list(tmp_path / "names.txt", *(f"class {chr(97 + at)}\t" for at in range(11)))
-    assert list_source(str(path), SourceOptions(labels=str(names))).classes[10] == b"class k"
+    assert listing(path, labels=str(names)).classes[10] == b"class k"
     few = write_list(tmp_path / "few.txt", "one", "two")
     check_refused(path, match=r"has the class id 10, but the label map .*few.txt has 2 classes", labels=str(few))
-
-
-def test_numbers_among_names_are_names(tmp_path: Path) -> None:
-    fill(tmp_path, "x/1.jpg", "x/2.jpg")
-    tree = list_source(str(write_list(tmp_path / "list.txt", "x/1.jpg 10", "x/2.jpg cat")))
-    assert tree.classes == (b"10", b"cat")
 
 
 def test_numbers_that_a_label_map_has_as_names_are_names(tmp_path: Path) -> None:
     fill(tmp_path, "x/1.jpg", "x/2.jpg")
     path = write_list(tmp_path / "list.txt", "x/1.jpg 10", "x/2.jpg 20")
     names = write_list(tmp_path / "names.txt", "20", "10")
-    assert listed(list_source(str(path), SourceOptions(labels=str(names)))) == [("2.jpg", "20"), ("1.jpg", "10")]
+    assert listed(listing(path, labels=str(names))) == [("2.jpg", "20"), ("1.jpg", "10")]
 
 
 def test_labels_that_are_numbers_and_no_class_ids_are_a_field(tmp_path: Path) -> None:
     fill(tmp_path, "x/1.jpg", "x/2.jpg")
     for label in ("0.5", "-4"):
         path = write_list(tmp_path / "scores.csv", "image,score", f"x/1.jpg,{label}", "x/2.jpg,3")
-        tree = list_source(str(path))
+        tree = listing(path)
         assert (tree.classes, tree.fields) == ((), {"score": stoker.fields.Float()})
         assert [tree.load(tree.table[row], "train").fields["score"] for row in range(2)] == [float(label), 3]
         assert f"{path}: 'score' has numbers that are no class ids, so it is a field, and there are no classes" in (
@@ -214,24 +208,14 @@ def test_an_id_above_the_largest_is_refused(tmp_path: Path) -> None:
     )
 
 
-def test_annotations_lie_below_annotations_where_images_lie_below_data(tmp_path: Path) -> None:
+@pytest.mark.parametrize("folder", ["Annotations/train", "mine"])
+def test_annotations_lie_beside_data_or_where_they_are_said_to(folder: str, tmp_path: Path) -> None:
     fill(tmp_path, *FILES)
-    folder = tmp_path / "Annotations/train/n01"
-    folder.mkdir(parents=True)
-    (folder / "a.xml").write_text(xml(("n01", "0", "0", "100", "50"), ("n01", "100", "50", "200", "100")))
-    tree = list_source(str(write_list(tmp_path / "list.txt", *FILES)))
+    write(tmp_path / folder, {"n01/a.xml": xml(("n01", "0", "0", "100", "50"), ("n01", "100", "50", "200", "100"))})
+    path = write_list(tmp_path / "list.txt", *FILES)
+    tree = listing(path, **{"boxes": str(tmp_path / folder)} if folder == "mine" else {})
     boxes = [tree.load(item, "train").boxes for item in tree.table]
     assert boxes == [[Box(0.0, 0.0, 0.5, 0.5), Box(0.5, 0.5, 1.0, 1.0)], [], []]
-
-
-def test_annotations_may_lie_elsewhere(tmp_path: Path) -> None:
-    fill(tmp_path, *FILES)
-    folder = tmp_path / "mine/n02"
-    folder.mkdir(parents=True)
-    (folder / "b.xml").write_text(xml(("n02", "0", "0", "100", "50")))
-    path = write_list(tmp_path / "list.txt", *FILES)
-    tree = list_source(str(path), SourceOptions(boxes=str(tmp_path / "mine")))
-    assert [tree.load(item, "train").boxes for item in tree.table] == [[], [], [Box(0.0, 0.0, 0.5, 0.5)]]
 
 
 CONFIG = {
@@ -259,11 +243,11 @@ def test_a_configuration_is_a_source_of_two_splits(tmp_path: Path) -> None:
     (tmp_path / "lists").mkdir()
     write_list(tmp_path / "lists/train.txt", "../d/n02/2.jpg", "../d/n01/1.jpg")
     write_list(tmp_path / "lists/test.txt", "../e/n02/3.jpg")
-    tree = list_source(write_config(tmp_path / "ilsvrc.json"))
+    tree = listing(write_config(tmp_path / "ilsvrc.json"))
     assert listed(tree) == [("1.jpg", "n01"), ("2.jpg", "n02")]
     assert listed(tree, "test") == [("3.jpg", "n02")]
     assert tree.warnings == ()
-    tree = list_source(write_config(tmp_path / "ilsvrc.json", num_classes=1000))
+    tree = listing(write_config(tmp_path / "ilsvrc.json", num_classes=1000))
     assert any("num_classes 1000" in warning for warning in tree.warnings)
 
 
@@ -295,7 +279,7 @@ def test_a_wrong_value_is_named(tmp_path: Path, key: str, value: Any) -> None:
 def test_keys_without_effect_are_an_error_that_names_them(tmp_path: Path) -> None:
     path = write_config(tmp_path / "c.json", learning_rate=0.1, batchsize=7)
     with pytest.raises(ConfigError, match=r"c\.json: data\.batchsize and data\.learning_rate have no effect"):
-        list_source(path)
+        listing(path)
     with pytest.raises(ConfigError, match=r"data\.reshuffle_each_iteration is false.*stoker list --shuffle"):
         stoker.loader_settings(write_config(tmp_path / "c.json", reshuffle_each_iteration=False))
     settings = stoker.loader_settings(
@@ -330,7 +314,7 @@ def test_other_json_is_told_what_it_may_be(tmp_path: Path, text: str) -> None:
 def test_a_configuration_without_lists_is_refused(tmp_path: Path) -> None:
     (tmp_path / "c.json").write_text('{"data": {}}')
     with pytest.raises(ConfigError, match="neither train_filelist nor test_filelist"):
-        list_source(str(tmp_path / "c.json"))
+        listing(tmp_path / "c.json")
     check_refused(write_config(tmp_path / "c.json"), match=r"the list .*train\.txt does not exist")
     with pytest.raises(ConfigError, match="as train_filelist and as test_filelist"):
-        list_source(write_config(tmp_path / "c.json", test_filelist=CONFIG["train_filelist"]))
+        listing(write_config(tmp_path / "c.json", test_filelist=CONFIG["train_filelist"]))

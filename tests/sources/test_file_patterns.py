@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import stoker
-from sources.making import check_refused, fill, listed
+from sources.making import check_refused, fill, listed, listing
 from stoker.errors import DatasetNotFoundError, LabelWarning
-from stoker.sources import list_source
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +23,7 @@ def test_what_matches_is_what_the_standard_library_finds(pattern: str, tmp_path:
     fill(tmp_path, "1.jpg", "2.JPG", ".3.jpg", "cat/4.jpg", "cat/12.jpg", "dog/deep/5.jpg", ".no/6.jpg", "dog/7.png")
     matching = glob.glob(os.fspath(tmp_path / pattern), recursive=True)  # noqa: PTH207 - it has the semantics
     paths = sorted(path for path in matching if os.path.isfile(path))  # noqa: PTH113
-    tree = list_source(str(tmp_path / pattern))
+    tree = listing(tmp_path / pattern)
     assert sorted(tree.stored.locate(item).decode() for item in tree.table) == paths
 
 
@@ -39,7 +38,7 @@ def test_what_matches_is_what_the_standard_library_finds(pattern: str, tmp_path:
     ],
 )
 def test_splits_and_classes_are_those_of_the_folder(files: tuple[str, ...], pattern: str, tmp_path: Path) -> None:
-    whole, some = list_source(str(fill(tmp_path, *files))), list_source(str(tmp_path / pattern))
+    whole, some = listing(fill(tmp_path, *files)), listing(tmp_path / pattern)
     assert {split: listed(some, split) for split in some.splits} == {
         split: listed(whole, split) for split in whole.splits
     }
@@ -50,13 +49,13 @@ def test_images_in_folders_and_beside_them_have_no_classes(tmp_path: Path) -> No
     fill(tmp_path, "1.jpg", "cat/2.jpg", "clip.mp4", "cat/notes.txt")
     with pytest.warns(LabelWarning, match="images beside folders of images, such as cat/, so the images have no cla"):
         assert stoker.open(tmp_path / "**/*.jpg").labels.tolist() == [-1, -1]
-    assert list_source(f"{tmp_path}/**").warnings[0] == "1 file with no name of an image, not used: clip.mp4"
+    assert listing(f"{tmp_path}/**").warnings[0] == "1 file with no name of an image, not used: clip.mp4"
 
 
 def test_names_with_brackets_are_names_where_they_are_there(tmp_path: Path) -> None:
     fill(tmp_path, "photos [2026]/1.jpg", "photos 2/2.jpg")
-    assert listed(list_source(f"{tmp_path}/photos [2026]/*.jpg")) == [("1.jpg", None)]
-    assert listed(list_source(f"{tmp_path}/photos [2]/*.jpg")) == [("2.jpg", "photos 2")]
+    assert listed(listing(f"{tmp_path}/photos [2026]/*.jpg")) == [("1.jpg", None)]
+    assert listed(listing(f"{tmp_path}/photos [2]/*.jpg")) == [("2.jpg", "photos 2")]
 
 
 def test_commands_take_patterns_in_quotes_and_say_what_a_shell_does_without(tmp_path: Path, cli: Cli) -> None:

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 import stoker
-from sources.making import check_refused, fill, listed
+from sources.making import check_refused, fill, listed, listing
 from stoker.config import settings_as_options
 from stoker.errors import LabelWarning
 from stoker.sources import SourceOptions, list_source
@@ -76,7 +76,7 @@ def test_batches_have_no_labels_in_the_order_of_names(photos: Path) -> None:
     ],
 )
 def test_images_in_no_folder_or_in_splits(files: tuple[str, ...], splits: dict[str, list[str]], tmp_path: Path) -> None:
-    tree = list_source(str(fill(tmp_path, *files)))
+    tree = listing(fill(tmp_path, *files))
     assert {split: listed(tree, split) for split in tree.splits} == {
         split: [(name, None) for name in names] for split, names in splits.items()
     }
@@ -99,7 +99,7 @@ def test_images_in_no_folder_or_in_splits(files: tuple[str, ...], splits: dict[s
 def test_folders_of_dates_and_of_cameras_are_no_classes(files: tuple[str, ...], seen: str, tmp_path: Path) -> None:
     root = fill(tmp_path / "phone", *files)
     with settings_as_options():
-        tree = list_source(str(root))
+        tree = listing(root)
     assert (tree.classes, len(tree.table)) == ((), len(files))
     (warning,) = tree.warnings
     assert warning.startswith(f"{root} holds {seen}")
@@ -130,7 +130,7 @@ def test_what_is_none_is_refused(files: tuple[str, ...], problem: str, tmp_path:
 
 
 def test_a_dataset_that_is_built_among_the_images_is_none_of_them(photos: Path) -> None:
-    before = list_source(str(photos)).fingerprint()
+    before = listing(photos).fingerprint()
     stoker.build(photos, photos / "out", progress=False)
-    tree = list_source(str(photos))
+    tree = listing(photos)
     assert (tree.fingerprint(), tree.ignored) == (before, {"dataset": 1})

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sources.making import check_refused, fill, listed, write_lines
+from sources.making import check_refused, fill, listed, listing, write_lines
 from stoker.sources import SourceOptions, list_source
 
 LABELS = "imagenet_2012_validation_synset_labels.txt"
@@ -29,7 +29,7 @@ def expected(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
 def test_a_flat_folder_takes_labels_by_number_from_a_list(tmp_path: Path, folder: str, parent: str) -> None:
     root = tree_with(tmp_path / "root", folder)
     write_lines(root / parent / LABELS, WNIDS)
-    tree = list_source(str(root))
+    tree = listing(root)
     assert listed(tree, "validation") == expected(EXPECTED)
     assert tree.classes == (b"n00000001", b"n00000002", b"n00000003")
     assert (tree.ignored, tree.warnings) == ({}, tree.label_warnings)
@@ -43,7 +43,7 @@ def test_flat_and_foldered_validation_images_have_one_order_and_one_fingerprint(
         (foldered / "val" / wnid).mkdir(parents=True, exist_ok=True)
         (foldered / "none" / name).rename(foldered / "val" / wnid / name)
     (foldered / "none").rmdir()
-    flat_tree, foldered_tree = list_source(str(flat)), list_source(str(foldered))
+    flat_tree, foldered_tree = listing(flat), listing(foldered)
     assert listed(flat_tree, "validation") == listed(foldered_tree, "validation")
     assert flat_tree.fingerprint() == foldered_tree.fingerprint()
 
@@ -61,7 +61,7 @@ def test_the_list_may_be_given_and_the_folder_may_be_the_source_itself(tmp_path:
 def test_without_train_the_labels_are_those_of_the_whole_list(tmp_path: Path) -> None:
     fill(tmp_path, "val/ILSVRC2012_val_00000002.JPEG")
     write_lines(tmp_path / LABELS, ["n03", "n02", "n01"])
-    tree = list_source(str(tmp_path))
+    tree = listing(tmp_path)
     assert tree.classes == (b"n01", b"n02", b"n03")
     assert tree.table[0].label == 1
 
@@ -70,7 +70,7 @@ def test_kaggles_solution_goes_by_name(tmp_path: Path) -> None:
     root = tree_with(tmp_path)
     lines = [f"{Path(name).stem},{wnid} 85 1 499 272 n00000009 1 1 2 2 " for wnid, name in EXPECTED]
     write_lines(root / "LOC_val_solution.csv", ["ImageId,PredictionString", *reversed(lines)])
-    assert listed(list_source(str(root)), "validation") == expected(EXPECTED)
+    assert listed(listing(root), "validation") == expected(EXPECTED)
     write_lines(root / "LOC_val_solution.csv", ["ImageId,PredictionString", *lines[1:]])
     check_refused(root, match=f"no label for {EXPECTED[0][1]}")
 
@@ -94,7 +94,7 @@ def test_a_blank_line_would_shift_all_labels_after_it_and_is_refused(tmp_path: P
     write_lines(root / LABELS, [*WNIDS[:4], "", *WNIDS[4:]])
     check_refused(root, match=r"line 5 .* is blank")
     (root / LABELS).write_bytes(("\r\n".join(WNIDS) + "\r\n\r\n\n").encode())  # at the end they are harmless
-    assert listed(list_source(str(root)), "validation") == expected(EXPECTED)
+    assert listed(listing(root), "validation") == expected(EXPECTED)
 
 
 def test_validation_images_without_any_labels_are_refused_with_a_remedy(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_validation_images_without_any_labels_are_refused_with_a_remedy(tmp_path
 
 def test_test_images_are_items_without_a_label(tmp_path: Path) -> None:
     root = fill(tmp_path, "train/a/1.jpg", "test/z.jpg", "test/b.jpg", "test/notes.txt")
-    tree = list_source(str(root))
+    tree = listing(root)
     assert listed(tree, "test") == [("b.jpg", None), ("z.jpg", None)]
     assert tree.classes == (b"a",)
     assert tree.ignored == {".txt": 1}
@@ -113,5 +113,5 @@ def test_test_images_are_items_without_a_label(tmp_path: Path) -> None:
 def test_a_list_that_is_not_needed_is_reported(tmp_path: Path) -> None:
     root = fill(tmp_path / "root", "train/a/1.jpg", "val/a/2.jpg")
     given = write_lines(tmp_path / "mine.txt", WNIDS)
-    tree = list_source(str(root), SourceOptions(validation_labels=str(given)))
+    tree = listing(root, validation_labels=str(given))
     assert any("validation_labels is not used" in warning for warning in tree.warnings)

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sources.making import check_refused, content, tar_bytes, tar_of, train_tar
+from sources.making import check_refused, content, listing, tar_bytes, tar_of, train_tar
 from stoker.errors import SourceError
-from stoker.sources import list_source
 from stoker.sources.boxes import read_box_tar
 from stoker.storage import location
 
@@ -50,7 +49,7 @@ def test_a_tar_cut_short_anywhere_is_refused(tmp_path: Path, data: bytes) -> Non
 def test_a_member_larger_than_the_tar_is_named(tmp_path: Path) -> None:
     data = member("a/1.jpg", size=10**12) + b"x" * 1024
     with pytest.raises(SourceError, match=r"cut short at byte 0: 'a/1.jpg' would end at byte 1000000000512") as caught:
-        list_source(str(write(tmp_path, data)))
+        listing(write(tmp_path, data))
     assert caught.value.offset == 0
 
 
@@ -63,7 +62,7 @@ def test_an_inner_tar_cannot_reach_past_its_end(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["/etc/1.jpg", "../1.jpg", "a/../../1.jpg"])
 def test_names_that_lead_out_are_counted_and_not_used(tmp_path: Path, name: str) -> None:
     data = member(name) + tar_of("a/1.jpg", "b/2.jpg")
-    tree = list_source(str(write(tmp_path, data)))
+    tree = listing(write(tmp_path, data))
     assert [item.key for item in tree.table] == ["a/1.jpg", "b/2.jpg"]
     assert tree.ignored == {"unsafe name": 1}
     assert name in tree.warnings[0]
@@ -80,7 +79,7 @@ def test_links_devices_and_sparse_files_are_not_items(tmp_path: Path) -> None:
             tar_of("a/1.jpg", "b/2.jpg", "a/.hidden.jpg", "a/1.xml"),
         ]
     )
-    tree = list_source(str(write(tmp_path, data)))
+    tree = listing(write(tmp_path, data))
     assert [item.key for item in tree.table] == ["a/1.jpg", "b/2.jpg"]
     assert tree.ignored == {"link": 2, "special file": 3, "hidden": 1, ".xml": 1}
 
@@ -134,7 +133,7 @@ def test_any_change_is_harmless(tmp_path_factory: pytest.TempPathFactory, data: 
     path = tmp_path_factory.getbasetemp() / "changed.tar"
     path.write_bytes(damaged(data, whole))
     try:
-        tree = list_source(str(path))
+        tree = listing(path)
     except SourceError:
         return
     for item in tree.table:

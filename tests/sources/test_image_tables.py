@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import stoker
-from sources.making import fill, refused, split_sizes, write_table
+from sources.making import fill, listing, refused, split_sizes, write_table
 from stoker import fields
 from stoker.sources import SourceOptions, list_source
 
@@ -49,7 +49,7 @@ def test_tables_that_excel_writes(six: Path, encoding: str, text: str) -> None:
     end, between = text.removesuffix("{}")[-1], text.partition("id")[2][:1]
     rows = end.join(f"{name}.jpg{between}{label}" for name, label in zip(IDS, "abaabb", strict=True))
     (six / "t.csv").write_bytes(text.format(rows).encode(encoding))
-    tree = list_source(str(six))
+    tree = listing(six)
     assert (listed(tree), len(tree.table)) == (AT, 6)
 
 
@@ -59,7 +59,7 @@ def test_encodings_and_separators_are_found(six: Path, encoding: str, separator:
     columns = {"id": IDS, "kind": list("abaabb"), "größe": ["ü, 1"] * 6}
     table = pd.DataFrame(columns).to_csv(index=False, sep=separator)
     (six / "t.csv").write_bytes(("\ufeff" * (encoding == "utf-16-le") + table).encode(encoding))
-    tree = list_source(str(six), SourceOptions(label_column="kind"))
+    tree = listing(six, label_column="kind")
     assert listed(tree) == AT
     assert values(tree) == [{"größe": "ü, 1"}] * 6
 
@@ -70,13 +70,13 @@ def test_a_decimal_comma_is_not_taken_for_two_classes(six: Path) -> None:
         "'score' has cells such as '0,5', numbers with a decimal comma or two classes each; write a point in place"
     )
     assert message in refused(six)
-    tree = list_source(str(six), SourceOptions(label_separator=","))
+    tree = listing(six, label_separator=",")
     assert values(tree)[1] == {"score": ["1", "5"]}
 
 
 def test_a_table_is_not_among_the_files_that_no_row_names(six: Path) -> None:
     write_table(six / "t.tsv", {"id": IDS, "kind": list("abaabb")}, sep="\t")
-    assert "these files" not in " ".join(list_source(str(six)).warnings)
+    assert "these files" not in " ".join(listing(six).warnings)
 
 
 def test_another_encoding_is_refused_with_the_line_that_changes_it(six: Path) -> None:
@@ -85,7 +85,7 @@ def test_another_encoding_is_refused_with_the_line_that_changes_it(six: Path) ->
     assert "line 2 of" in message
     subprocess.run(message.partition("type: ")[2], shell=True, check=True)
     assert path.read_text(encoding="utf-8").startswith("id,kind\n000,é\n")
-    assert list_source(str(six)).classes == (b"a", b"b", "é".encode())
+    assert listing(six).classes == (b"a", b"b", "é".encode())
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_another_encoding_is_refused_with_the_line_that_changes_it(six: Path) ->
 )
 def test_labels_that_are_a_field(six: Path, labels: list[Any], options: dict[str, str], field: Any, want: Any) -> None:
     write_table(six / "t.csv", {"id": IDS, "target": labels})
-    tree = list_source(str(six), SourceOptions(**options))
+    tree = listing(six, **options)
     assert (tree.classes, dict(tree.fields)) == ((), {"target": field})
     first = tree.load(tree.table[0], "train").fields["target"]
     got = field.encode("target", first)
@@ -114,20 +114,20 @@ def test_labels_that_are_a_field(six: Path, labels: list[Any], options: dict[str
 )
 def test_names_with_blanks_are_names(six: Path, labels: list[str], options: dict[str, str]) -> None:
     write_table(six / "t.csv", {"id": IDS, "breed": labels})
-    assert [*listed(list_source(str(six), SourceOptions(**options))).values()] == labels
+    assert [*listed(listing(six, **options)).values()] == labels
 
 
 def test_columns_of_0_and_1(six: Path) -> None:
     marks = {"x": [1, 0, 0, 1, 0, 0], "y": [0, 1, 1, 0, 1, 1]}
     write_table(six / "t.csv", {"id": IDS, **marks})
-    assert [*listed(list_source(str(six))).values()] == list("xyyxyy")
-    tree = list_source(str(six), SourceOptions(label_separator="none"))
+    assert [*listed(listing(six)).values()] == list("xyyxyy")
+    tree = listing(six, label_separator="none")
     assert [value["labels"] for value in values(tree)] == [[name] for name in "xyyxyy"]
     write_table(six / "t.csv", {"id": IDS, "x": [1, 0, 1, 1, 0, 0], "y": [0, 0, 1, 0, 1, 1]})
-    tree = list_source(str(six))
+    tree = listing(six)
     assert [value["labels"] for value in values(tree)] == [["x"], [], ["x", "y"], ["x"], ["y"], ["y"]]
     write_table(six / "t.csv", {"id": IDS, "age": [1, 2, 3, 4, 5, 6], **marks})
-    assert list_source(str(six)).fields == {"age": fields.Int()}
+    assert listing(six).fields == {"age": fields.Int()}
     assert "several columns of classes each has 0 and 1, and 'age'" in refused(six, label_column="x,age")
 
 
@@ -138,22 +138,22 @@ def test_later_rows_that_mark_no_class_are_refused(tmp_path: Path) -> None:
     assert re.search(
         r"line 1003 of .*t.csv: of the columns of the classes, none has a 1.*--label-separator ' '", message
     )
-    assert len(list_source(str(tmp_path), SourceOptions(label_separator=" ")).table) == 1002
+    assert len(listing(tmp_path, label_separator=" ").table) == 1002
 
 
 def test_splits_of_a_column_and_of_tables(six: Path) -> None:
     splits = ["train", "val", "train", "test", "Train", "valid"]
     write_table(six / "t.csv", {"id": IDS, "kind": list("abaabb"), "subset": splits})
-    tree = list_source(str(six))
+    tree = listing(six)
     assert split_sizes(tree) == {"train": 3, "validation": 2, "test": 1}
     assert (listed(tree), tree.fields) == (AT, {})
     write_table(six / "t.csv", {"id": IDS, "kind": list("abaabb"), "mine": splits})
-    assert len(list_source(str(six), SourceOptions(label_column="kind", split_column="mine")).splits) == 3
+    assert len(listing(six, label_column="kind", split_column="mine").splits) == 3
     (six / "t.csv").unlink()
     write_table(six / "train.csv", {"id": IDS[:3], "kind": list("aba")})
     write_table(six / "val.csv", {"id": IDS[3:5], "kind": list("ab")})
     write_table(six / "test.csv", {"id": IDS[5:]})
-    tree = list_source(str(six))
+    tree = listing(six)
     assert split_sizes(tree) == {"train": 3, "validation": 2, "test": 1}
     assert listed(tree) == AT | {"photos/005.jpg": None}
 
@@ -161,7 +161,7 @@ def test_splits_of_a_column_and_of_tables(six: Path) -> None:
 def test_what_is_not_obvious_is_counted_reported_or_refused(six: Path) -> None:
     fill(six, "photos/X.JPG", "photos/more.png")
     path = write_table(six / "t.csv", {"id": [*IDS, "x", "gone"], "kind": list("abaabbab")})
-    warnings = list_source(str(six)).warnings
+    warnings = listing(six).warnings
     assert warnings == (
         f"{path}: the images are 'id', in photos/, with .jpg added; the classes are 'kind'",
         "files whose names differ in case from those in the table: 1, photos/X.JPG",
@@ -171,13 +171,13 @@ def test_what_is_not_obvious_is_counted_reported_or_refused(six: Path) -> None:
     fill(six, "other/a/gone.jpg", "other/b/gone.jpg")
     message = refused(six)
     assert "t.csv: 'gone' may be other/a/gone.jpg and other/b/gone.jpg; name one of them, or give --image" in message
-    assert len(list_source(str(six), SourceOptions(image_root=six / "photos", image_column="id")).table) == 8
+    assert len(listing(six, image_root=six / "photos", image_column="id").table) == 8
 
 
 def test_the_column_of_the_classes_is_told_once(six: Path) -> None:
     path = write_table(six / "t.csv", {"id": IDS, "class": list("abaabb")})
     note = f"{path}: the images are 'id', in photos/, with .jpg added; the classes are 'class'"
-    assert list_source(str(six)).warnings == (note,)
+    assert listing(six).warnings == (note,)
 
 
 def test_settings_that_fit_no_table_are_refused(six: Path) -> None:
@@ -188,7 +188,7 @@ def test_settings_that_fit_no_table_are_refused(six: Path) -> None:
     assert refused(six, image_column="name") == f"{path} has no column 'name', but 'id', 'kind', 'n'"
     message = f"{path} has the columns id, kind, n; its first row is 000, a, 0; give --image-column"
     assert message in refused(six, image_column="kind")
-    tree = list_source(str(six), SourceOptions(label_column="kind", columns="none"))
+    tree = listing(six, label_column="kind", columns="none")
     assert (listed(tree), tree.fields) == (AT, {})
 
 
@@ -218,7 +218,7 @@ def test_a_dataset_that_was_opened_so_opens_in_other_processes(six: Path) -> Non
 def test_of_several_tables_the_one_with_the_column_label_has_the_classes(six: Path) -> None:
     write_table(six / "labels.csv", {"id": IDS, "label": [*"abaabb"]})
     write_table(six / "attributes.csv", {"id": IDS, "colour": [*"rgbrgb"], "size": range(6)})
-    tree = list_source(str(six))
+    tree = listing(six)
     assert listed(tree) == AT
     assert "not read, though they name the images: attributes.csv" in tree.warnings
 
@@ -230,7 +230,7 @@ def test_tables_of_splits_belong_together_by_the_other_words_of_their_names(name
         for split, half in (("train", halves[at]), ("val", halves[1 - at])):
             columns = {"id": IDS[half], "label": [*"abaabb"][half]}
             write_table(six / f"{split}{'_' * bool(name)}{name}.csv", columns)
-    tree = list_source(str(six))
+    tree = listing(six)
     assert split_sizes(tree) == {"train": 3, "validation": 3}
     assert listed(tree) == AT
     assert len([text for text in tree.warnings if "not read, though they name the images" in text]) == 1
@@ -246,4 +246,4 @@ def test_tables_of_splits_belong_together_by_the_other_words_of_their_names(name
 )
 def test_images_of_several_splits_or_labels_are_counted(rows: str, warning: str, six: Path) -> None:
     (six / "t.csv").write_text(f"id,label,split\n{rows}")
-    assert f"images that a row names again: {warning}" in list_source(str(six)).warnings
+    assert f"images that a row names again: {warning}" in listing(six).warnings

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sources.making import check_refused, fill, listed, tar_bytes, tar_of, train_tar, write, xml
+from sources.making import check_refused, fill, listed, listing, tar_bytes, tar_of, train_tar, write, xml
 from stoker.sources import SourceOptions, list_source, read_label_map
 from stoker.sources.labels import imagenet_classes
 from stoker.types import Box
@@ -67,7 +67,7 @@ def test_the_bundled_list_is_that_of_ilsvrc_2012() -> None:
 
 
 def test_a_download_has_labels_texts_and_boxes_without_any_option(downloaded: Path) -> None:
-    tree = list_source(str(downloaded))
+    tree = listing(downloaded)
     assert tree.classes == CLASSES
     assert tree.texts[0] == b"tench, Tinca tinca"
     assert tree.texts[4] == b"alp"
@@ -79,7 +79,7 @@ def test_a_download_has_labels_texts_and_boxes_without_any_option(downloaded: Pa
 
 
 def test_a_validation_tar_alone_has_the_labels_of_the_devkit(downloaded: Path) -> None:
-    tree = list_source(str(downloaded / "ILSVRC2012_img_val.tar"))
+    tree = listing(downloaded / "ILSVRC2012_img_val.tar")
     assert dict(listed(tree, "validation")) == VALIDATION
     assert tree.classes == tuple(sorted(name.encode() for name in FIRST_CLASSES))
 
@@ -101,7 +101,7 @@ def test_the_devkit_is_found_in_any_form(downloaded: Path, where: str) -> None:
         kit.rename(downloaded.parent / DEVKIT)
     elif where == "given":
         given = str(kit.rename(downloaded.parent / "renamed.tgz"))
-    tree = list_source(str(downloaded), SourceOptions(validation_labels=given))
+    tree = listing(downloaded, validation_labels=given)
     assert dict(listed(tree, "validation")) == VALIDATION
     assert tree.classes == CLASSES
 
@@ -109,7 +109,7 @@ def test_the_devkit_is_found_in_any_form(downloaded: Path, where: str) -> None:
 def test_a_flat_folder_takes_the_labels_of_the_devkit(tmp_path: Path) -> None:
     root = fill(tmp_path / "root", "train/n01440764/n01440764_7.JPEG", *(f"val/{name}" for name in VALIDATION))
     (root / DEVKIT).write_bytes(devkit(ground_truth()))
-    assert dict(listed(list_source(str(root)), "validation")) == VALIDATION
+    assert dict(listed(listing(root), "validation")) == VALIDATION
 
 
 @pytest.mark.parametrize("kind", ["tars", "one tar", "folders"])
@@ -170,7 +170,7 @@ def test_a_validation_image_of_another_year_has_no_label(downloaded: Path) -> No
 
 
 def test_the_bundled_list_gives_a_part_of_the_classes_their_labels_in_the_whole(downloaded: Path) -> None:
-    whole = list_source(str(downloaded), SourceOptions(labels="imagenet"))
+    whole = listing(downloaded, labels="imagenet")
     assert whole.classes == read_label_map("imagenet").names == tuple(imagenet_classes().texts)
     assert whole.texts == tuple(imagenet_classes().texts.values())
     labels = {item.name: item.label for item in whole.table}
@@ -187,7 +187,7 @@ def test_a_file_called_like_the_bundled_list_is_told_apart(tmp_path: Path, monke
 
 
 def test_presets_for_imagenet_number_a_part_of_its_classes_as_in_the_whole(downloaded: Path) -> None:
-    tree = list_source(str(downloaded), SourceOptions(imagenet_labels=True))
+    tree = listing(downloaded, imagenet_labels=True)
     assert tree.classes == tuple(imagenet_classes().texts)
     assert tree.warnings[0] == (
         "the source has 5 of ImageNet's 1,000 classes; they keep their labels in the full list, as the preset asks; "
@@ -195,7 +195,7 @@ def test_presets_for_imagenet_number_a_part_of_its_classes_as_in_the_whole(downl
     )
     assert not any("list of labels" in warning for warning in tree.warnings)
     fill(downloaded.parent / "tree", "n01440764/1.jpg", "n02119789/2.jpg", "other/3.jpg")
-    other = list_source(str(downloaded.parent / "tree"), SourceOptions(imagenet_labels=True))
+    other = listing(downloaded.parent / "tree", imagenet_labels=True)
     assert other.classes == (b"n01440764", b"n02119789", b"other")
     mine = downloaded / "mine"
     mine.write_text("n02119789\nn01440764\nother\n")
@@ -206,8 +206,8 @@ def test_presets_for_imagenet_number_a_part_of_its_classes_as_in_the_whole(downl
 def test_texts_of_a_list_come_before_the_bundled_ones(tmp_path: Path) -> None:
     root = fill(tmp_path, "n01440764/1.jpg", "n02119789/2.jpg", "n99999999/3.jpg")
     (root / "imagenet_metadata.txt").write_text("n01440764\tof the list\n")
-    assert list_source(str(root)).texts == (b"of the list", b"kit fox, Vulpes macrotis", b"")
-    assert list_source(str(root), SourceOptions(imagenet_labels=True)).texts[0] == b"of the list"
+    assert listing(root).texts == (b"of the list", b"kit fox, Vulpes macrotis", b"")
+    assert listing(root, imagenet_labels=True).texts[0] == b"of the list"
 
 
 def test_options_for_another_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ import pytest
 import stoker
 from reference import pictures
 from sources.layouts import BOXES, LAYOUTS, Drawn
+from sources.making import listing
 from stoker.declare import declared
 from stoker.errors import ConfigError, StokerError
 from stoker.sources import SourceOptions, list_source
@@ -49,9 +50,9 @@ def test_options_that_mean_nothing_to_a_kind_are_refused(name: str, tmp_path: Pa
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_a_dataset_that_is_built_in_the_source_is_no_part_of_it(name: str, tmp_path: Path) -> None:
     source = LAYOUTS[name](tmp_path / "source")
-    before = list_source(str(source)).fingerprint()
+    before = listing(source).fingerprint()
     stoker.build(source, tmp_path / "source" / "dataset", max_rejects=100, progress=False)
-    assert list_source(str(source)).fingerprint() == before
+    assert listing(source).fingerprint() == before
 
 
 def contents(dataset: stoker.Dataset) -> Counter[str]:
@@ -94,5 +95,5 @@ def test_every_kind_whose_boxes_have_classes_is_written_with_boxes(tmp_path: Pat
         written.add(kind_of(tmp_path / name))
     for name, make in LAYOUTS.items():
         source = make(tmp_path / f"layout {name}")
-        if any(boxes.has_labels for boxes in list_source(str(source)).boxes.values()):
+        if any(boxes.has_labels for boxes in listing(source).boxes.values()):
             assert kind_of(source) in written, f"{name}: mark what writes it as `boxes` in tests/sources/layouts.py"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 from typing import TYPE_CHECKING
@@ -14,14 +13,14 @@ from PIL import Image
 import stoker
 from sources.layouts import LAYOUTS as SOURCES
 from sources.layouts import WARNINGS
-from sources.making import fill, refused, write_lines
-from stoker.cli.main import main
+from sources.making import fill, listing, refused, write_lines
 from stoker.errors import LabelWarning, SourceError
-from stoker.sources import SourceOptions, list_source
 from storage.store_folders import copy, store_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from commands import Cli
 
 NAMES = ("cat", "dog")
 
@@ -44,11 +43,10 @@ def table(path: Path, header: str, row: str) -> Path:
     return write_lines(path, [header, *(row.format(number, NAMES[number % 2]) for number in range(6))])
 
 
-def planned(capsys: pytest.CaptureFixture[str], *typed: str) -> dict[str, int]:
+def planned(cli: Cli, *typed: object) -> dict[str, int]:
     """The classes that ``stoker plan`` counts."""
-    capsys.readouterr()
-    assert main(["plan", *typed, "--json"]) == 0
-    return {known["name"]: known["items"] for known in json.loads(capsys.readouterr().out)["classes"]}
+    cli("plan", *typed, "--json")
+    return {known["name"]: known["items"] for known in cli.json["classes"]}
 
 
 def type_line(message: str, number: int, cwd: Path) -> str:
@@ -74,9 +72,7 @@ TABLES = {
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_a_table_that_names_the_images_is_not_passed_over(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_table_that_names_the_images_is_not_passed_over(name: str, tmp_path: Path, cli: Cli) -> None:
     root, (pattern, path, header, row) = tmp_path / "some photos", TABLES[name]
     images(root, pattern)
     named = table(root / path, header, row)
@@ -87,13 +83,13 @@ def test_a_table_that_names_the_images_is_not_passed_over(
     if more:
         assert "give --image-column image --label-column breed, or --label-column none" in refused(root)
     for source in (root, named):
-        assert planned(capsys, str(named if more else source), *more) == {"cat": 3, "dog": 3}
+        assert planned(cli, named if more else source, *more) == {"cat": 3, "dog": 3}
 
 
 def test_images_of_a_table_in_several_folders(tmp_path: Path) -> None:
     images(tmp_path, "HAM10000_images_part_1/{}.jpg", "HAM10000_images_part_2/1{}.jpg")
     (tmp_path / "HAM10000_metadata.csv").write_text("image_id,dx\n0,bkl\n10,nv\n1,nv\n11,mel\n")
-    tree = list_source(str(tmp_path))
+    tree = listing(tmp_path)
     assert {item.path.decode(): item.label for item in tree.table} == {
         "HAM10000_images_part_1/0.jpg": 0,
         "HAM10000_images_part_1/1.jpg": 2,
@@ -102,9 +98,7 @@ def test_images_of_a_table_in_several_folders(tmp_path: Path) -> None:
     }
 
 
-def test_a_table_of_other_classes_than_the_folders_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_table_of_other_classes_than_the_folders_is_refused(tmp_path: Path, cli: Cli) -> None:
     """Of folders of patients, beside and in which no image is called after its class."""
     images(tmp_path, *(f"train/{name}/{{}}.jpg" for name in ("ann", "ben", "cy")))
     rows = [f"train/{name}/{number}.jpg,{NAMES[number % 2]}\n" for name in ("ann", "ben", "cy") for number in range(6)]
@@ -112,20 +106,19 @@ def test_a_table_of_other_classes_than_the_folders_is_refused(
     message = refused(tmp_path)
     assert "the classes may be its 'label', or the folders, such as that of train/ann/0.jpg; give" in message
     given = message.partition("; give ")[2].partition(";")[0].split(" with ")
-    assert planned(capsys, given[0], *given[1].split()) == {"cat": 9, "dog": 9}
+    assert planned(cli, given[0], *given[1].split()) == {"cat": 9, "dog": 9}
     type_line(message, 0, tmp_path)
-    named = str(tmp_path / "folders.txt")
-    assert planned(capsys, str(tmp_path), "--labels", named) == {"ann": 6, "ben": 6, "cy": 6}
+    assert planned(cli, tmp_path, "--labels", tmp_path / "folders.txt") == {"ann": 6, "ben": 6, "cy": 6}
 
 
-def test_a_folder_of_tables_is_no_class(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_of_tables_is_no_class(tmp_path: Path, cli: Cli) -> None:
     """As of ISIC 2018."""
     images(tmp_path, "Lesion_Input/ISIC_{}.jpg")
     rows = [f"ISIC_{number},{number % 2}.0,{1 - number % 2}.0\n" for number in range(6)]
     (tmp_path / "Lesion_GroundTruth").mkdir()
     (tmp_path / "Lesion_GroundTruth" / "truth.csv").write_text("image,MEL,NV\n" + "".join(rows))
     table, given = refused(tmp_path).partition("; give ")[2].partition(";")[0].split(" with ")
-    assert planned(capsys, table, *given.split()) == {"MEL": 3, "NV": 3}
+    assert planned(cli, table, *given.split()) == {"MEL": 3, "NV": 3}
 
 
 def test_a_table_that_says_the_folders_and_more_is_named(tmp_path: Path) -> None:
@@ -135,7 +128,7 @@ def test_a_table_that_says_the_folders_and_more_is_named(tmp_path: Path) -> None
     rows = [f"{path},{path.split('/')[1]},{NAMES[at % 2]}\n" for at, path in enumerate(paths)]
     table = tmp_path / "noisy.csv"
     table.write_text("path,noisy_labels_0,noisy_labels_50\n" + "".join(rows))
-    source = list_source(str(tmp_path))
+    source = listing(tmp_path)
     assert source.classes == (b"cat", b"dog")
     assert source.warnings == (f"not read: {table}, which names the images; the classes are their folders",)
 
@@ -152,9 +145,9 @@ def test_a_table_that_says_the_folders_and_more_is_named(tmp_path: Path) -> None
 def test_other_tables_change_nothing(folders: tuple[str, ...], name: str, rows: str, tmp_path: Path) -> None:
     """Folders give the classes, or the rows name no images, or the table is one of ImageNet's."""
     fill(tmp_path, *(f"{folder}/{number}.jpg" for folder in folders for number in range(6)))
-    before = list_source(str(tmp_path))
+    before = listing(tmp_path)
     (tmp_path / name).write_text(rows)
-    after = list_source(str(tmp_path))
+    after = listing(tmp_path)
     assert (after.classes, after.warnings) == (before.classes, before.warnings)
     assert name == "imagenet_2012_bounding_boxes.csv" or after.fingerprint() == before.fingerprint()
 
@@ -177,26 +170,26 @@ SINGLE_CLASS_TABLES = {
 @pytest.mark.parametrize(("table", "problem"), SINGLE_CLASS_TABLES.items(), ids=lambda each: str(each)[:20])
 def test_a_table_beside_a_single_class_is_told(table: tuple[str, str | bytes], problem: str, tmp_path: Path) -> None:
     fill(tmp_path, *(f"flowers/{number}.jpg" for number in range(6)))
-    before = list_source(str(tmp_path))
+    before = listing(tmp_path)
     table_file, content = tmp_path / table[0], table[1]
     table_file.write_bytes(content.encode() if isinstance(content, str) else content)
-    after = list_source(str(tmp_path))
+    after = listing(tmp_path)
     assert (before.warnings, after.classes, after.fingerprint()) == ((), before.classes, before.fingerprint())
     (warning,) = after.label_warnings
     assert warning.startswith(f"all images of {tmp_path} are of one class, 'flowers', the name of their folder; ")
     assert problem.replace("{}", str(table_file)) in warning
     (tmp_path / "classes.txt").write_text("flowers")
-    assert list_source(str(tmp_path), SourceOptions(labels=str(tmp_path / "classes.txt"))).label_warnings == ()
+    assert listing(tmp_path, labels=str(tmp_path / "classes.txt")).label_warnings == ()
 
 
 def test_numbers_of_names_without_their_zeros_are_asked_about(tmp_path: Path) -> None:
     fill(tmp_path, *(f"scans/{number:05d}.jpg" for number in range(12)))
     table = tmp_path / "train.csv"
     table.write_text("id,label,note\n" + "".join(f"{number},{'ab'[number % 2]},x\n" for number in range(12)))
-    (warning,) = list_source(str(tmp_path)).warnings
+    (warning,) = listing(tmp_path).warnings
     assert f"the first row of {table} names no image there: its 'id' is '0', and the first file is 00000.jpg" in warning
     subprocess.run(["sh", "-c", warning.partition("type: ")[2]], check=True)
-    source = list_source(str(tmp_path))
+    source = listing(tmp_path)
     assert (source.classes, source.table.labels.tolist()) == ((b"a", b"b"), [0] * 6 + [1] * 6)
 
 
@@ -205,14 +198,14 @@ def test_a_table_of_utf_16_needs_no_byte_order_mark(encoding: str, tmp_path: Pat
     fill(tmp_path, *(f"bilder/ü{number}.jpg" for number in range(4)))
     text = "file,label\n" + "".join(f"ü{number}.jpg,{'ab'[number % 2]}\n" for number in range(4))
     (tmp_path / "labels.csv").write_bytes(text.encode(encoding))
-    assert list_source(str(tmp_path)).classes == (b"a", b"b")
+    assert listing(tmp_path).classes == (b"a", b"b")
 
 
 def test_lists_for_training_beside_images_are_read_as_lists(tmp_path: Path) -> None:
     """As of Caffe: paths with labels."""
     fill(tmp_path, *(f"train/{number}.jpg" for number in range(6)))
     (tmp_path / "train.txt").write_text("".join(f"train/{number}.jpg {number % 2}\n" for number in range(6)))
-    assert list_source(str(tmp_path / "train.txt")).classes == (b"0", b"1")
+    assert listing(tmp_path / "train.txt").classes == (b"0", b"1")
 
 
 LAYOUTS = {
@@ -240,9 +233,7 @@ LAYOUTS = {
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
-def test_known_layouts_are_refused_unless_a_label_map_insists(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_known_layouts_are_refused_unless_a_label_map_insists(name: str, tmp_path: Path, cli: Cli) -> None:
     patterns, seen = LAYOUTS[name]
     root = tmp_path / "photos"
     fill(root, *(pattern.format(number) for pattern in patterns for number in range(6)))
@@ -250,7 +241,7 @@ def test_known_layouts_are_refused_unless_a_label_map_insists(
     assert f"holds {seen}" in message
     option, file = type_line(message, -1, tmp_path).split()
     classes = (tmp_path / file).read_text().split()
-    assert list(planned(capsys, str(root), option, str(tmp_path / file))) == classes
+    assert list(planned(cli, root, option, tmp_path / file)) == classes
 
 
 @pytest.mark.parametrize(
@@ -271,7 +262,7 @@ def test_equal_names_count_where_one_folder_alone_has_images_of_one_channel(tmp_
     images(tmp_path, "outline/{}.png", mode="P")
     assert "files in outline/ with the names of those in photo/" in refused(tmp_path)
     image(tmp_path / "photo/3.jpg", "L")
-    assert list_source(str(tmp_path)).classes == (b"outline", b"photo")
+    assert listing(tmp_path).classes == (b"outline", b"photo")
 
 
 @pytest.mark.parametrize(
@@ -293,7 +284,7 @@ def test_equal_names_count_where_one_folder_alone_has_images_of_one_channel(tmp_
 )
 def test_class_folders_are_read_without_a_word(patterns: tuple[str, ...], tmp_path: Path) -> None:
     images(tmp_path, *patterns)
-    tree = list_source(str(tmp_path))
+    tree = listing(tmp_path)
     assert tree.classes == tuple(sorted(pattern.partition("/")[0].encode() for pattern in patterns))
     assert (list(tree.splits), tree.warnings) == (["train"], ())
 
@@ -303,16 +294,16 @@ def test_a_single_class_with_a_name_that_says_nothing_is_told(name: str, tmp_pat
     images(tmp_path, f"{name}/{{}}.jpg")
     warning = f"all images of {tmp_path} are of one class, '{name}', the name of their folder"
     warning += f"; to read them without classes give {tmp_path / name}"
-    assert list_source(str(tmp_path)).warnings == (warning,)
+    assert listing(tmp_path).warnings == (warning,)
     with pytest.warns(LabelWarning, match="are of one class"):
         assert len(stoker.open(tmp_path)) == 6
     (tmp_path / "classes.txt").write_text(name)
-    assert list_source(str(tmp_path), SourceOptions(labels=str(tmp_path / "classes.txt"))).warnings == ()
+    assert listing(tmp_path, labels=str(tmp_path / "classes.txt")).warnings == ()
 
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_sources_that_are_read_rightly_are_not_refused(name: str, tmp_path: Path) -> None:
-    assert len(list_source(str(SOURCES[name](tmp_path))).warnings) == WARNINGS[name]
+    assert len(listing(SOURCES[name](tmp_path)).warnings) == WARNINGS[name]
 
 
 @pytest.mark.servers
@@ -322,11 +313,11 @@ def test_layouts_in_a_store(tmp_path: Path, request: pytest.FixtureRequest, monk
     images(tmp_path, "masks/photo/{}.jpg", "classes/cat/{}.jpg", "classes/dog/{}.jpg")
     images(tmp_path, "masks/outline/{}.png", mode="L")
     remote = copy(tmp_path, store_folder("s3", request, monkeypatch))
-    here, there = (list_source(str(root / "table")) for root in (tmp_path, remote))
+    here, there = (listing(root / "table") for root in (tmp_path, remote))
     assert (there.classes, there.fingerprint()) == ((b"cat", b"dog"), here.fingerprint())
     with pytest.raises(SourceError, match="files in outline/ with the names of those in photo/"):
-        list_source(str(remote / "masks"))
-    assert list_source(str(remote / "classes")).classes == (b"cat", b"dog")
+        listing(remote / "masks")
+    assert listing(remote / "classes").classes == (b"cat", b"dog")
 
 
 @pytest.mark.parametrize(
@@ -354,7 +345,7 @@ def test_what_may_belong_to_images_that_are_named_alone_is_told(
         fill(root, *{pattern.format(number) for number in range(3)})
     if (root / "result.json").exists():
         (root / "result.json").write_text('{"images": []}')
-    tree = list_source(str(root / named))
+    tree = listing(root / named)
     told = f"not read: {beside}, which may belong to its images: give {root}{give} to read them"
     assert (tree.warnings, tree.classes) == ((told,), ())
 
@@ -362,7 +353,7 @@ def test_what_may_belong_to_images_that_are_named_alone_is_told(
 @pytest.mark.parametrize("named", ["photos", "images/cats", "data/cats/1"])
 def test_folders_beside_others_are_read_without_a_word(named: str, tmp_path: Path) -> None:
     fill(tmp_path, f"{named}/1.jpg", "data/2.txt", "images/dogs/2.jpg", "cats/3.jpg")
-    assert list_source(str(tmp_path / named)).warnings == ()
+    assert listing(tmp_path / named).warnings == ()
 
 
 @pytest.mark.parametrize("named", ["cityscapes", "cityscapes/leftImg8bit", "cityscapes/leftImg8bit/train"])
@@ -378,7 +369,7 @@ def test_images_of_cityscapes_alone_are_refused(named: str, has_masks: bool, tmp
     assert (f"give {root} to read them" in message) is (has_masks and named != "cityscapes")
     assert message.endswith("type: printf '%s\\n' jena ulm > folders.txt; and give --labels folders.txt")
     (tmp_path / "folders.txt").write_text("jena\nulm\n")
-    tree = list_source(str(tmp_path / named), SourceOptions(labels=str(tmp_path / "folders.txt")))
+    tree = listing(tmp_path / named, labels=str(tmp_path / "folders.txt"))
     assert tree.classes == (b"jena", b"ulm")
 
 

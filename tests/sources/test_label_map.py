@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from small_cases import each
-from sources.making import check_refused, fill, tar_bytes
+from sources.making import check_refused, fill, listing, tar_bytes
 from stoker.cli.main import main
 from stoker.errors import ConfigError, SourceError
 from stoker.sources import LabelMap, SourceOptions, list_source, read_label_map
@@ -146,7 +146,7 @@ def test_numbers_in_front_of_the_names_may_begin_with_1(tmp_path: Path) -> None:
     assert read_label_map(where).names == NAMES
     root = fill(tmp_path / "root", "n00000001/1.jpg", "n00000002/1.jpg", "n00000003/1.jpg")
     warning = f"{where} counts its classes from 1; they have these numbers only with label_base 1"
-    assert list_source(str(root), SourceOptions(labels=where)).warnings == (warning,)
+    assert listing(root, labels=where).warnings == (warning,)
 
 
 @pytest.mark.parametrize("text", ["0:\n", "0: \n1:cat\n", "1:cat\n2:\n"])
@@ -163,7 +163,7 @@ def test_a_map_that_is_not_there(tmp_path: Path) -> None:
 
 def test_labels_are_those_of_the_whole_map(tmp_path: Path) -> None:
     root = fill(tmp_path / "root", "train/n00000001/1.jpg", "train/n00000003/3.jpg")
-    tree = list_source(str(root), SourceOptions(labels=write(tmp_path / "labels.json", as_json(0))))
+    tree = listing(root, labels=write(tmp_path / "labels.json", as_json(0)))
     assert tree.classes == NAMES
     assert tree.texts == (b"text 0", b"text 1", b"text 2")
     assert [(item.key, item.label) for item in tree.table] == [
@@ -176,7 +176,7 @@ def test_a_list_of_texts_that_is_given_comes_before_those_of_the_map(tmp_path: P
     root = fill(tmp_path / "root", "n00000001/1.jpg")
     (root / "words.txt").write_text("n00000001\tfrom the root\nn00000002\tfrom the root\n")
     labels = write(tmp_path / "labels", "n00000001\tfrom the map\nn00000002\n")
-    assert list_source(str(root), SourceOptions(labels=labels)).texts == (b"from the map", b"from the root")
+    assert listing(root, labels=labels).texts == (b"from the map", b"from the root")
     given = SourceOptions(labels=labels, class_names=write(tmp_path / "texts", "n00000001\tgiven\n"))
     assert list_source(str(root), given).texts == (b"given", b"")
 

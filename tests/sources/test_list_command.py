@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sources.making import fill
+from sources.making import fill, listing
 from stoker.cli.main import main
-from stoker.sources import list_source
 
 if TYPE_CHECKING:
     from commands import Cli
@@ -43,7 +42,7 @@ def test_a_list_is_written_whole_and_is_a_source(files: Path) -> None:
     assert (files / "b/list.jpg").read_bytes().count(b"\n") == 6
     assert b"list.jpg" not in (files / "b/list.jpg").read_bytes()
     assert sorted(path.name for path in (files / "b").iterdir()) == ["2.jpg", "list.jpg"]
-    assert list_source("b/list.jpg").classes == (b"a", b"b", b"x")
+    assert listing("b/list.jpg").classes == (b"a", b"b", b"x")
 
 
 def test_the_order_is_seeded(files: Path) -> None:

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sources.layouts import LAYOUTS
-from sources.making import read_back
+from sources.making import listing, read_back
 from stoker.builder import BuildOptions
 from stoker.builder.plan import RecordSize, make_plan
-from stoker.sources import Source, items, list_source, with_objects
+from stoker.sources import Source, items, with_objects
 from stoker.sources.items import Blobs, Group, GrowingColumn, Item, ItemCollector, ItemTable
 
 if TYPE_CHECKING:
@@ -104,9 +104,9 @@ def test_rows_are_sorted_as_the_bytes_of_their_paths(paths: list[bytes], done: s
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_source_is_listed_and_planned_alike(layout: str, tmp_path: Path) -> None:
     root = LAYOUTS[layout](tmp_path)
-    held = list_source(str(root))
+    held = listing(root)
     with in_files(3, 2):
-        tree = list_source(str(root))
+        tree = listing(root)
         for source in (tree, read_back(tree, tmp_path)):
             assert list(source.table) == list(held.table)
             assert (source.fingerprint(), source.warnings) == (held.fingerprint(), held.warnings)

@@ -10,10 +10,9 @@ from PIL import Image
 
 import stoker
 from sources.layouts import cityscapes
-from sources.making import check_refused, fill, png, split_sizes
+from sources.making import check_refused, fill, listing, png, split_sizes
 from stoker import fields
 from stoker.errors import SourceWarning, TooManyRejectsError
-from stoker.sources import list_source
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -108,7 +107,7 @@ def test_scenes_of_a_split_have_folders_of_pairs(tmp_path: Path) -> None:
 )
 def test_splits_are_told_by_names_of_folders(images: str, masks: str, split: str, tmp_path: Path) -> None:
     write(tmp_path, f"{images}/1.png", f"{masks}/1.png")
-    tree = list_source(str(tmp_path))
+    tree = listing(tmp_path)
     assert (split_sizes(tree), tree.warnings) == ({split: 1}, ())
 
 
@@ -126,7 +125,7 @@ def test_cityscapes_is_what_torchvision_reads(tmp_path: Path) -> None:
         for (image, ids), (_, _, at) in zip(samples(dataset), wanted, strict=True):
             assert np.array_equal(image, np.asarray(theirs[at][0]))
             assert np.array_equal(ids, np.asarray(theirs[at][1]))
-    assert list_source(str(tmp_path)).ignored == {".json": 3, "beside the masks": 6}
+    assert listing(tmp_path).ignored == {".json": 3, "beside the masks": 6}
 
 
 def test_crops_keep_images_and_masks_together(tmp_path: Path) -> None:
@@ -176,7 +175,7 @@ def test_folders_beside_them_are_told(tmp_path: Path) -> None:
     write(tmp_path, "images/train/1.png", "masks/train/1.png")
     fill(tmp_path, "images/train_extra/2.png", "masks/train_extra/2.png", "depth/1.png")
     warning = "beside images and masks, not used: images/train_extra/, masks/train_extra/, depth/"
-    assert list_source(str(tmp_path)).warnings == (warning,)
+    assert listing(tmp_path).warnings == (warning,)
 
 
 def test_a_mask_of_another_size_is_rejected_by_name(tmp_path: Path) -> None:
@@ -230,7 +229,7 @@ def test_folders_are_called_as_programs_and_data_sets_call_them(
         mask = tmp_path / files[1].format(number)
         mask.parent.mkdir(parents=True, exist_ok=True)
         mask.write_bytes(png(str(number), channels=1))
-    tree = list_source(str(tmp_path))
+    tree = listing(tmp_path)
     assert split_sizes(tree) == {split: 4}
     assert list(tree.fields) == ["mask"]
     assert [warning for warning in tree.warnings if any(name not in warning for name in unused)] == []
@@ -243,4 +242,4 @@ def test_years_behind_splits_are_cut_where_that_mixes_none(tmp_path: Path) -> No
             mask = tmp_path / f"masks/{folder}/{number}.png"
             mask.parent.mkdir(parents=True, exist_ok=True)
             mask.write_bytes(png(str(number), channels=1))
-    assert split_sizes(list_source(str(tmp_path))) == {"train": 4}
+    assert split_sizes(listing(tmp_path)) == {"train": 4}

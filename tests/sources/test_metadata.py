@@ -15,37 +15,17 @@ import pytest
 from PIL import Image
 
 import stoker
-from sources.making import check_refused, fill, listed, split_sizes, write_table
+from sources.making import check_refused, fill, listed, listing, split_sizes, write_table
 from stoker import fields
 from stoker.errors import SourceWarning, TooManyRejectsError
-from stoker.sources import SourceOptions, list_source
+from stoker.sources import list_source
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from stoker.sources import Source
 
-ROWS: list[dict[str, Any]] = [
-    {
-        "file_name": "b/2.png",
-        "label": "dog",
-        "caption": 'a "big" dog, asleep',
-        "age": 7,
-        "seen": True,
-        "weight": 1.5,
-        "zip": "007",
-    },
-    {
-        "file_name": "b/1.png",
-        "label": "cat",
-        "caption": "two\nlines, ü日",
-        "age": -3,
-        "seen": False,
-        "weight": 2,
-        "zip": "10",
-    },
-    {"file_name": "3.png", "label": "dog", "caption": "", "age": 0, "seen": True, "weight": 1e-3, "zip": "11"},
-]
 KINDS = {
     "caption": fields.Text(),
     "age": fields.Int(),
@@ -53,9 +33,25 @@ KINDS = {
     "weight": fields.Float(),
     "zip": fields.Text(),
 }
-
-
+ROWS: list[dict[str, Any]] = [
+    dict(zip(("file_name", "label", *KINDS), cells, strict=True))
+    for cells in (
+        ("b/2.png", "dog", 'a "big" dog, asleep', 7, True, 1.5, "007"),
+        ("b/1.png", "cat", "two\nlines, ü日", -3, False, 2, "10"),
+        ("3.png", "dog", "", 0, True, 1e-3, "11"),
+    )
+]
 NAN = fields.Float.missing
+
+
+def write_columns(root: Path, columns: Mapping[str, Sequence[Any]], name: str = "metadata.csv") -> Path:
+    """A source with a row for each of some images."""
+    count = len(next(iter(columns.values())))
+    names = columns.get("file_name") or [f"{number}.png" for number in range(count)]
+    fill(root, *names)
+    rows = [{"file_name": names[at], **{key: known[at] for key, known in columns.items()}} for at in range(count)]
+    write_table(root / name, rows)
+    return root
 
 
 def values(tree: Source, split: str = "train") -> dict[str, Any]:
@@ -67,7 +63,7 @@ def values(tree: Source, split: str = "train") -> dict[str, Any]:
 def test_columns_become_labels_and_fields(tmp_path: Path, name: str) -> None:
     fill(tmp_path, *(row["file_name"] for row in ROWS))
     write_table(tmp_path / name, ROWS)
-    tree = list_source(str(tmp_path))
+    tree = listing(tmp_path)
     assert listed(tree) == [("1.png", "cat"), ("3.png", "dog"), ("2.png", "dog")]
     assert tree.fields == KINDS
     extra = [{column: row[column] for column in KINDS} for row in ROWS]
@@ -94,13 +90,9 @@ def test_a_build_stores_what_datasets_reads(tmp_path: Path, name: str) -> None:
         ours = stoker.open(tmp_path / "out", split)
         assert {sample.source: row_of(sample, ours) for sample in ours} == {
             row["image"].filename.rpartition("/")[2]: {
-                "label": row["label"],
+                **{name: row[name] for name in ("label", *KINDS)},
                 "pixels": np.asarray(row["image"]).tolist(),
-                "caption": row["caption"],
-                "age": row["age"],
-                "seen": row["seen"],
                 "weight": pytest.approx(row["weight"]),
-                "zip": row["zip"],
             }
             for row in rows
         }
@@ -139,12 +131,9 @@ def test_long_tables_report_how_far_they_are_read(tmp_path: Path) -> None:
     ],
 )
 def test_all_cells_of_a_column_decide_what_it_is(tmp_path: Path, cells: list[str], field: Any, read: list[Any]) -> None:
-    names = [f"{number}.png" for number in range(len(cells))]
-    fill(tmp_path, *names)
-    write_table(tmp_path / "metadata.csv", [{"file_name": n, "x": c} for n, c in zip(names, cells, strict=True)])
-    tree = list_source(str(tmp_path))
+    tree = listing(write_columns(tmp_path, {"x": cells}))
     assert tree.fields == {"x": field}
-    assert values(tree) == {name: {"x": value} for name, value in zip(names, read, strict=True)}
+    assert values(tree) == {f"{number}.png": {"x": value} for number, value in enumerate(read)}
     nan = f"{tmp_path / 'metadata.csv'}: 'x' has no value in 1 row: nan there"
     assert tree.warnings == ((nan,) if read[-1] is NAN else ())
 
@@ -169,7 +158,7 @@ def test_all_values_of_json_lines_decide_what_a_column_is(tmp_path: Path, given:
     fill(tmp_path, "0.png", "1.png")
     lines = [json.dumps({"file_name": f"{number}.png", "x": value}) for number, value in enumerate(given)]
     (tmp_path / "metadata.jsonl").write_text("\n\n".join(lines))
-    tree = list_source(str(tmp_path))
+    tree = listing(tmp_path)
     assert tree.fields == {"x": field}
     filled = [field.missing if value is None else value for value in given]
     assert values(tree) == {f"{number}.png": {"x": value} for number, value in enumerate(filled)}
@@ -179,10 +168,8 @@ def test_all_values_of_json_lines_decide_what_a_column_is(tmp_path: Path, given:
 @pytest.mark.parametrize("name", ["metadata.csv", "metadata.jsonl", "metadata.parquet"])
 def test_long_numbers_that_are_rounded_are_named(tmp_path: Path, name: str) -> None:
     """Ids of LAION are such: whole numbers, as float64."""
-    fill(tmp_path, "0.png", "1.png")
     columns = {"id": [1581282014547.0, 2.5], "exact": [2.0**24, 0.5], "whole": [1581282014547, 3]}
-    rows = [{"file_name": f"{at}.png", **{column: columns[column][at] for column in columns}} for at in range(2)]
-    tree = list_source(str(write_table(tmp_path / name, rows).parent))
+    tree = listing(write_columns(tmp_path, columns, name))
     assert tree.warnings == (
         f"{tmp_path / name}: its column 'id' has whole numbers above 16777216, which float32 rounds",
     )
@@ -195,7 +182,7 @@ def test_columns_of_paths_are_masks_and_images(tmp_path: Path) -> None:
     Image.new("L", (8, 8), 200).save(tmp_path / "train/depth 1.png")
     row = {"file_name": "images/1.png", "mask_file_name": "1_mask.png", "depth_file_name": "./depth 1.png"}
     write_table(tmp_path / "train/metadata.csv", [row])
-    tree = list_source(str(tmp_path))
+    tree = listing(tmp_path)
     assert tree.fields == {"mask": fields.Mask(), "depth": fields.Image()}
     assert tree.warnings == ()
     stoker.build(tmp_path, tmp_path / "out", progress=False)
@@ -205,54 +192,39 @@ def test_columns_of_paths_are_masks_and_images(tmp_path: Path) -> None:
 
 
 def test_labels_that_are_all_numbers_are_class_ids(tmp_path: Path) -> None:
-    fill(tmp_path, "1.png", "2.png", "3.png")
-    rows = [{"file_name": f"{number}.png", "label": label} for number, label in ((1, 2), (2, 0), (3, None))]
-    write_table(tmp_path / "metadata.csv", rows)  # pandas writes 2.0, because of the third
-    tree = list_source(str(tmp_path))
+    tree = listing(write_columns(tmp_path, {"label": [2, 0, None]}))  # pandas writes 2.0, because of the third
     assert tree.classes == (b"0", b"1", b"2")
-    assert listed(tree) == [("3.png", None), ("2.png", "0"), ("1.png", "2")]
+    assert listed(tree) == [("2.png", None), ("1.png", "0"), ("0.png", "2")]
     assert "1 row without a label" in tree.warnings[0]
     (tmp_path / "names.txt").write_text("ape\nbee\ncat\n")
-    assert list_source(str(tmp_path), SourceOptions(labels=str(tmp_path / "names.txt"))).classes == (
-        b"ape",
-        b"bee",
-        b"cat",
-    )
+    assert listing(tmp_path, labels=str(tmp_path / "names.txt")).classes == (b"ape", b"bee", b"cat")
 
 
 def test_text_in_json_lines_is_the_name_of_a_class(tmp_path: Path) -> None:
-    fill(tmp_path, "1.png", "2.png")
-    write_table(
-        tmp_path / "metadata.jsonl", [{"file_name": "1.png", "label": "7"}, {"file_name": "2.png", "label": "5"}]
-    )
-    assert list_source(str(tmp_path)).classes == (b"5", b"7")
+    assert listing(write_columns(tmp_path, {"label": ["7", "5"]}, "metadata.jsonl")).classes == (b"5", b"7")
 
 
 def test_one_table_may_name_the_images_of_all_splits(tmp_path: Path) -> None:
     names = ["train/b/1.png", "train/2.png", "val/3.png", "test/4.png"]
-    fill(tmp_path / "one", *names)
-    write_table(tmp_path / "one/metadata.csv", [{"file_name": name, "n": at} for at, name in enumerate(names)])
-    fill(tmp_path / "each", *names)
+    write_columns(tmp_path / "one", {"file_name": names, "n": range(4)})
     for split, numbers in {"train": (0, 1), "val": (2,), "test": (3,)}.items():
-        rows = [{"file_name": names[at].partition("/")[2], "n": at} for at in numbers]
-        write_table(tmp_path / "each" / split / "metadata.csv", rows)
-    whole, each = list_source(str(tmp_path / "one")), list_source(str(tmp_path / "each"))
+        own = [names[at].partition("/")[2] for at in numbers]
+        write_columns(tmp_path / "each" / split, {"file_name": own, "n": numbers})
+    whole, each = listing(tmp_path / "one"), listing(tmp_path / "each")
     assert split_sizes(whole) == {"train": 2, "validation": 1, "test": 1}
     assert whole.fingerprint() == each.fingerprint()
     assert values(whole, "validation") == values(each, "validation") == {"val/3.png": {"n": 2}}
 
 
 def test_without_labels_the_classes_are_the_folders_if_there_are_several(tmp_path: Path) -> None:
-    fill(tmp_path, "cat/1.png", "dog/2.png")
-    before = list_source(str(tmp_path))
-    path = write_table(tmp_path / "metadata.csv", [{"file_name": name, "n": 1} for name in ("dog/2.png", "cat/1.png")])
-    tree = list_source(str(tmp_path))
+    names, path = ["dog/2.png", "cat/1.png"], tmp_path / "metadata.csv"
+    before = listing(fill(tmp_path, *names))
+    tree = listing(write_columns(tmp_path, {"file_name": names, "n": [1, 1]}))
     assert listed(tree) == listed(before)
     assert tree.warnings == (
         f"{path} has no column 'label': the classes are the folders of the images, as without it: cat, dog",
     )
-    write_table(path, [{"file_name": "dog/2.png", "label": "animal"}, {"file_name": "cat/1.png", "label": "animal"}])
-    tree = list_source(str(tmp_path))
+    tree = listing(write_columns(tmp_path, {"file_name": names, "label": ["animal"] * 2}))
     assert tree.classes == (b"animal",)
     assert tree.warnings == (
         f"the classes are the labels in {path}, not the folders in which the images lie: cat, dog",
@@ -260,16 +232,15 @@ def test_without_labels_the_classes_are_the_folders_if_there_are_several(tmp_pat
 
 
 def test_images_in_one_folder_have_no_class_without_labels(tmp_path: Path) -> None:
-    fill(tmp_path, "images/1.png", "images/2.png")
-    write_table(tmp_path / "metadata.csv", [{"file_name": f"images/{number}.png", "n": 1} for number in (1, 2)])
-    assert listed(list_source(str(tmp_path))) == [("1.png", None), ("2.png", None)]
+    root = write_columns(tmp_path, {"file_name": ["images/1.png", "images/2.png"], "n": [1, 1]})
+    assert listed(listing(root)) == [("1.png", None), ("2.png", None)]
 
 
 def test_a_table_of_something_else_changes_nothing_beside_class_folders(tmp_path: Path) -> None:
     fill(tmp_path, "cat/1.png", "dog/2.png")
-    before = list_source(str(tmp_path))
+    before = listing(tmp_path)
     path = write_table(tmp_path / "metadata.csv", [{"name": "cat", "url": "x"}])
-    after = list_source(str(tmp_path))
+    after = listing(tmp_path)
     assert after.fingerprint() == before.fingerprint()
     assert after.warnings == (*before.warnings, f"{path} is not used: its first row has no file_name")
 
@@ -277,7 +248,7 @@ def test_a_table_of_something_else_changes_nothing_beside_class_folders(tmp_path
 def test_what_no_row_names_is_reported(tmp_path: Path) -> None:
     fill(tmp_path, "1.png", "2.png", "b/3.png", "notes.txt")
     path = write_table(tmp_path / "metadata.jsonl", [{"file_name": "1.png", "label": "a"}] * 2)
-    tree = list_source(str(tmp_path))
+    tree = listing(tmp_path)
     assert len(tree.table) == 2
     assert tree.ignored == {".txt": 1, "not in the metadata": 2}
     assert tree.warnings == (
@@ -385,7 +356,7 @@ def test_columns_without_a_name_or_a_value_are_reported(tmp_path: Path) -> None:
     fill(tmp_path, "1.png")
     path = tmp_path / "metadata.csv"
     pd.DataFrame([{"file_name": "1.png", "n": 1, "m": None}]).to_csv(path)  # with the numbers of the rows
-    tree = list_source(str(tmp_path))
+    tree = listing(tmp_path)
     assert tree.fields == {"n": fields.Int()}
     assert values(tree) == {"1.png": {"n": 1}}
     assert tree.warnings == (
@@ -395,19 +366,11 @@ def test_columns_without_a_name_or_a_value_are_reported(tmp_path: Path) -> None:
 
 
 def test_the_fingerprint_changes_with_every_value(tmp_path: Path) -> None:
-    fill(tmp_path, "1.png", "2.png")
-    fingerprints = set()
-    for captions in (("a", "b"), ("a", "c"), ("b", "a")):
-        write_table(
-            tmp_path / "metadata.csv",
-            [{"file_name": f"{number}.png", "t": text} for number, text in enumerate(captions, 1)],
-        )
-        fingerprints.add(list_source(str(tmp_path)).fingerprint())
-    write_table(
-        tmp_path / "metadata.csv", [{"file_name": f"{number}.png", "t": text} for number, text in ((2, "a"), (1, "b"))]
-    )
+    captions = (("a", "b"), ("a", "c"), ("b", "a"))
+    fingerprints = {listing(write_columns(tmp_path, {"t": texts})).fingerprint() for texts in captions}
+    write_columns(tmp_path, {"file_name": ["1.png", "0.png"], "t": ["a", "b"]})
     assert len(fingerprints) == 3
-    assert list_source(str(tmp_path)).fingerprint() in fingerprints  # the order of the rows does not matter
+    assert listing(tmp_path).fingerprint() in fingerprints  # the order of the rows does not matter
 
 
 def test_parquet_has_values_of_types(tmp_path: Path) -> None:
@@ -420,7 +383,7 @@ def test_parquet_has_values_of_types(tmp_path: Path) -> None:
         "many": [[1, 2], [3]],
     }
     pd.DataFrame(columns).to_parquet(tmp_path / "metadata.parquet", index=False)
-    tree = list_source(str(tmp_path))
+    tree = listing(tmp_path)
     assert tree.fields == {"place": fields.Text(), "when": fields.Text(), "many": fields.Json()}
     stored = {item.key: (item.label, tree.load(item, "train").fields) for item in tree.table}
     assert stored == {
@@ -448,25 +411,15 @@ def test_parquet_that_is_no_table_of_images_is_refused(tmp_path: Path, columns: 
 # Classes in a column of another name
 
 
-def write_classes(root: Path, columns: dict[str, list[Any]], name: str = "metadata.csv") -> Path:
-    """A source with a row for each of some images."""
-    count = len(next(iter(columns.values())))
-    names = columns.get("file_name") or [f"{number}.png" for number in range(count)]
-    fill(root, *names)
-    rows = [{"file_name": names[at], **{key: known[at] for key, known in columns.items()}} for at in range(count)]
-    write_table(root / name, rows)
-    return root
-
-
 @pytest.mark.parametrize("name", ["metadata.csv", "metadata.tsv", "metadata.jsonl", "metadata.parquet"])
 @pytest.mark.parametrize(
     ("column", "labels"), [("class", ["dog", "cat", "dog"]), ("Category-ID", [1, 0, 1]), ("fine_label", [1.0, None, 0])]
 )
 def test_the_only_column_of_classes_is_taken(tmp_path: Path, name: str, column: str, labels: list[Any]) -> None:
     others = {"caption": ["a", "b", "a"], "num_classes": [1, 2, 3], "target": [0.5, 0.25, 0.75], "status": ["ok"] * 3}
-    root = write_classes(tmp_path / "other", {column: labels, **others}, name)
-    want = list_source(str(write_classes(tmp_path / "label", {"label": labels, **others}, name)))
-    tree = list_source(str(root))
+    root = write_columns(tmp_path / "other", {column: labels, **others}, name)
+    want = listing(write_columns(tmp_path / "label", {"label": labels, **others}, name))
+    tree = listing(root)
     assert (listed(tree), tree.classes, tree.fields) == (listed(want), want.classes, want.fields)
     warning = f"{root / name}: nothing is called 'label'; the classes are {column!r}"
     assert tree.warnings == (warning, *(text.replace("label/", "other/") for text in want.warnings))
@@ -477,20 +430,20 @@ def test_the_only_column_of_classes_is_taken(tmp_path: Path, name: str, column: 
 
 @pytest.mark.parametrize("name", ["metadata.csv", "metadata.tsv", "metadata.jsonl"])
 def test_several_columns_of_classes_are_refused_with_a_choice(tmp_path: Path, name: str) -> None:
-    columns: dict[str, list[Any]] = {"classy": [7, 8], "class": ["dog", "cat"], "class_id": [0, 1], "x": [1.5, 2]}
-    root = write_classes(tmp_path / "with blank", columns, name)
+    columns = {"classy": [7, 8], "class": ["dog", "cat"], "class_id": [0, 1], "x": [1.5, 2]}
+    root = write_columns(tmp_path / "with blank", columns, name)
     message = check_refused(root)
     assert message.endswith(
         "nothing is called 'label', and the classes may be 'class' or 'class_id'; give label_column='class'"
     )
-    tree = list_source(str(root), SourceOptions(label_column="class"))
+    tree = listing(root, label_column="class")
     assert listed(tree) == [("1.png", "cat"), ("0.png", "dog")]
     assert [*tree.fields] == ["classy", "class_id", "x"]
 
 
 def test_an_empty_column_of_labels_is_a_source_without_classes(tmp_path: Path) -> None:
-    columns: dict[str, list[Any]] = {"class": ["dog", "cat"], "class_id": [0, 1], "label": ["", ""]}
-    tree = list_source(str(write_classes(tmp_path, columns)))
+    columns = {"class": ["dog", "cat"], "class_id": [0, 1], "label": ["", ""]}
+    tree = listing(write_columns(tmp_path, columns))
     assert (tree.classes, [*tree.fields]) == ((), ["class", "class_id"])
 
 
@@ -500,7 +453,7 @@ def test_an_empty_column_of_labels_is_a_source_without_classes(tmp_path: Path) -
     ids=str,
 )
 def test_columns_without_values_of_classes_stay_fields_and_are_named(tmp_path: Path, values: list[Any]) -> None:
-    tree = list_source(str(write_classes(tmp_path, {"target": values})))
+    tree = listing(write_columns(tmp_path, {"target": values}))
     assert (tree.classes, [*tree.fields]) == ((), ["target"])
     (warning,) = tree.warnings
     assert warning.endswith("nothing is called 'label'; 'target' has neither ids nor repeated names, so it is a field")
@@ -508,7 +461,7 @@ def test_columns_without_values_of_classes_stay_fields_and_are_named(tmp_path: P
 
 def test_columns_that_differ_from_the_folders_are_refused(tmp_path: Path) -> None:
     columns = {"file_name": ["a/1.png", "b/2.png"], "class": ["cat", "dog"], "n": [1, 2]}
-    root = write_classes(tmp_path, columns)
+    root = write_columns(tmp_path, columns)
     message = check_refused(root)
     assert message.endswith(
         "the classes may be column 'class' or the folders, such as that of a/1.png; give label_column='class', or "
@@ -516,6 +469,6 @@ def test_columns_that_differ_from_the_folders_are_refused(tmp_path: Path) -> Non
     )
     table = (root / "metadata.csv").read_text()
     for name, classes in (("class", (b"cat", b"dog")), ("none", (b"a", b"b"))):
-        assert list_source(str(root), SourceOptions(label_column=name)).classes == classes
+        assert listing(root, label_column=name).classes == classes
     (root / "metadata.csv").write_text(table.replace("cat", "a").replace("dog", "b"))
-    assert list_source(str(root)).classes == (b"a", b"b")
+    assert listing(root).classes == (b"a", b"b")

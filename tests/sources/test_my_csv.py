@@ -14,7 +14,7 @@ from PIL import Image
 import stoker
 from programs import run_python
 from repository.checkout import ROOT
-from sources.making import split_sizes
+from sources.making import listing, split_sizes
 from stoker.errors import SourceWarning
 from stoker.sources import SourceOptions, list_source
 
@@ -130,7 +130,7 @@ def test_a_folder_of_a_test_split_has_many_names(name: str, tmp_path: Path) -> N
     dogs(tmp_path)
     (tmp_path / "train").rename(tmp_path / "train-jpg")
     (tmp_path / "test").rename(tmp_path / name)
-    tree = list_source(str(tmp_path))
+    tree = listing(tmp_path)
     assert split_sizes(tree) == {"train": 4, "test": 2}
     assert f"images of {name} that no row names are the split test, without labels: 2" in tree.warnings
 
@@ -143,7 +143,7 @@ def test_a_sample_of_a_submission_is_a_table_where_it_is_given(root: str | None,
     (split,) = tree.splits
     names = [tree.table[row].name for row in tree.rows_as_listed(split)]
     assert names == [b"00102ee9.jpg", b"000621fb.jpg"]
-    assert len(list_source(str(tmp_path)).splits["train"]) == 4  # that of the folder is `labels.csv`
+    assert len(listing(tmp_path).splits["train"]) == 4  # that of the folder is `labels.csv`
 
 
 def test_a_program_shows_each_warning_once(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from builder.trees import write_tree
-from sources.making import check_refused, content, fill, listed, write, xml
+from sources.making import check_refused, content, fill, listed, listing, write, xml
 from sources.uploading import copied
 from stoker.cli.main import main
 from stoker.errors import ConfigError
@@ -42,7 +42,7 @@ def test_marks_of_folders_are_not_items(tmp_path: Path, bucket: StoreLocation, s
     (tmp_path / "dog/empty.jpg").touch()
     url = copied(tmp_path, tmp_path, bucket)
     put(s3_server, bucket, "", "cat/", "cat/sub/", "cat/lone/")
-    there, here = list_source(url), list_source(str(tmp_path))
+    there, here = listing(url), listing(tmp_path)
     assert there.classes == here.classes == (b"cat", b"dog")
     assert list(there.table) == list(here.table)
     message = "images that are missing or empty, or links that lead nowhere: 1 of 4, such as dog/empty.jpg in "
@@ -55,7 +55,7 @@ def test_marks_of_folders_are_not_items(tmp_path: Path, bucket: StoreLocation, s
 
 def test_folders_that_programs_leave_are_no_classes(tmp_path: Path, bucket: StoreLocation) -> None:
     fill(tmp_path, "cat/1.jpg", "__MACOSX/cat/._1.jpg", "@eaDir/1.jpg", "cat/@eaDir/1.jpg/SYNOFILE_THUMB_M.jpg")
-    there, here = list_source(copied(tmp_path, tmp_path, bucket)), list_source(str(tmp_path))
+    there, here = listing(copied(tmp_path, tmp_path, bucket)), listing(tmp_path)
     assert there.classes == here.classes == (b"cat",)
     assert there.ignored == here.ignored == {"junk": 3}
     assert there.fingerprint() == here.fingerprint()
@@ -71,7 +71,7 @@ def test_what_is_not_there(bucket: StoreLocation) -> None:
     check_refused(bucket, match="does not exist")
     check_refused("s3://no-such-bucket-anywhere/tree", match="does not exist")
     with pytest.raises(ConfigError, match="not a URL that Stoker reads"):
-        list_source("ftp://somewhere/tree")
+        listing("ftp://somewhere/tree")
 
 
 def test_a_list_here_of_images_there(tmp_path: Path, bucket: StoreLocation) -> None:
@@ -88,7 +88,7 @@ def test_a_list_here_of_images_there(tmp_path: Path, bucket: StoreLocation) -> N
     ]
     path = tmp_path / "list.txt"
     path.write_bytes("\n".join(lines).encode() + b"\n" + f"{url}/dog/".encode() + b"\xff.jpg\n")
-    tree = list_source(str(path))
+    tree = listing(path)
     assert tree.latency == "store"
     assert tree.classes == (b"cat", b"dog", b"owl")
     missing = [item for item in tree.table if item.size_bytes == 0]
@@ -161,7 +161,7 @@ def test_list_and_plan_take_urls(
     assert b"no file matches" in capfdbinary.readouterr().err
     assert main(["list", f"{url}/*/*.JPEG", "--out", f"{url}/all.txt"]) == 0
     capfdbinary.readouterr()
-    assert [item.key for item in list_source(f"{url}/all.txt").table] == lines(f"{url}/*/*.JPEG")
+    assert [item.key for item in listing(f"{url}/all.txt").table] == lines(f"{url}/*/*.JPEG")
     (bucket / "all.txt").unlink()
     plans = []
     for source in (str(root), url):

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from sources.making import content, fill, tar_of, xml
+from sources.making import content, fill, listing, tar_of, xml
 from stoker.errors import SourceError
-from stoker.sources import Item, ItemTableBuilder, list_source, with_objects
+from stoker.sources import Item, ItemTableBuilder, with_objects
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,7 +32,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_each_object_is_a_row(root: Path) -> None:
-    tree = list_source(str(root))
+    tree = listing(root)
     reported = []
     objects = with_objects(tree, lambda **numbers: reported.append((numbers["done"], numbers["total"])))
     assert [(item.name.decode(), item.object) for item in objects.table] == [
@@ -52,14 +52,14 @@ def test_each_object_is_a_row(root: Path) -> None:
 
 def test_rows_of_tars_keep_their_offsets(tmp_path: Path) -> None:
     (tmp_path / "some.tar").write_bytes(tar_of("a/1.jpg", "b/2.jpg"))
-    objects = with_objects(list_source(str(tmp_path / "some.tar")))
+    objects = with_objects(listing(tmp_path / "some.tar"))
     assert [objects.load(item, "train").data for item in objects.table] == [content("1.jpg"), content("2.jpg")]
 
 
 def test_a_tar_that_became_shorter_is_an_error_of_the_image(tmp_path: Path) -> None:
     path = tmp_path / "some.tar"
     path.write_bytes(tar_of("a/1.jpg", "b/2.jpg"))
-    tree = list_source(str(path))
+    tree = listing(path)
     with path.open("r+b") as file:
         file.truncate(tree.table[1].columns["offset"] + 3)
     assert tree.load(tree.table[0], "train").data == content("1.jpg")
@@ -69,7 +69,7 @@ def test_a_tar_that_became_shorter_is_an_error_of_the_image(tmp_path: Path) -> N
 
 def test_an_image_larger_than_a_record_can_be_is_refused(tmp_path: Path) -> None:
     fill(tmp_path, "a/1.jpg")
-    tree = list_source(str(tmp_path))
+    tree = listing(tmp_path)
     with pytest.raises(SourceError, match="larger than"):
         tree.load(Item(b"a/1.jpg", 0, 2**31), "train")
 

@@ -10,11 +10,11 @@ import pytest
 import stoker
 from reference import pictures
 from sources.layouts import LAYOUTS
-from sources.making import content, fill
+from sources.making import content, fill, listing
 from stoker.errors import ConfigError, StokerError
 from stoker.loader.feed import RunIdentity
 from stoker.order import Position
-from stoker.sources import list_source, with_objects
+from stoker.sources import with_objects
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,7 +71,7 @@ def test_a_source_with_an_order_is_opened_in_it(tmp_path: Path, layout: str, spl
 
 @pytest.mark.parametrize("layout", sorted(LAYOUTS.keys() - {layout for layout, _ in ORDERS}))
 def test_folders_are_opened_class_by_class(tmp_path: Path, layout: str) -> None:
-    tree = list_source(str(LAYOUTS[layout](tmp_path / "source")))
+    tree = listing(LAYOUTS[layout](tmp_path / "source"))
     assert all(tree.rows_as_listed(split) is rows for split, rows in tree.splits.items())
 
 
@@ -112,7 +112,7 @@ def test_states_of_another_order_are_refused(table: Path) -> None:
     opened = stoker.open(table)
     with stoker.Loader(opened, batch_size=2, transform=stoker.Resize(8)) as loader:
         with pytest.raises(ConfigError, match="other samples, or the same in another order"):
-            loader.load_state_dict(state_before(list_source(str(table))))
+            loader.load_state_dict(state_before(listing(table)))
         loader.load_state_dict(loader.state_dict())
     lines = (table / "metadata.csv").read_text().splitlines()
     (table / "metadata.csv").write_text("\n".join([lines[0], *lines[:0:-1]]))
@@ -126,7 +126,7 @@ def test_states_of_a_folder_stay_valid(tmp_path: Path) -> None:
         fill(tmp_path, name := f"{number % 2}/{number}.jpg")
         (tmp_path / name).write_bytes(pictures.jpeg(16, 16, number))
     with stoker.Loader(stoker.open(tmp_path), batch_size=2, transform=stoker.Resize(8)) as loader:
-        loader.load_state_dict(state_before(list_source(str(tmp_path))))
+        loader.load_state_dict(state_before(listing(tmp_path)))
         assert [batch.indices.tolist() for batch in loader] == [[4, 5]]
 
 
@@ -162,5 +162,5 @@ def test_fingerprints_are_in_build_order(tmp_path: Path, make: Callable[[Path], 
     source = make(tmp_path / "source")
     for image in (tmp_path / "source").rglob("*.jpg"):
         image.write_bytes(image.name.encode() * 3)  # as they were then
-    tree = list_source(str(source))
+    tree = listing(source)
     assert {tree.fingerprint(), with_objects(tree).fingerprint()} == fingerprints

@@ -18,10 +18,10 @@ from pyarrow import parquet
 
 import stoker
 from reference import pictures
-from sources.making import check_refused, fill, picture, split_sizes
+from sources.making import check_refused, fill, listing, picture, split_sizes
 from stoker import fields
 from stoker.errors import ConfigError, SourceError, SourceWarning, StokerError, TooManyRejectsError
-from stoker.sources import SourceOptions, list_source, parquet_files
+from stoker.sources import parquet_files
 from stoker.sources.parquet import split_of_file
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def test_a_build_stores_what_datasets_reads(tmp_path: Path) -> None:
 
 
 def test_fields_follow_types_and_features(tmp_path: Path) -> None:
-    tree = list_source(str(write_all(tmp_path / "src")))
+    tree = listing(write_all(tmp_path / "src"))
     assert dict(tree.fields) == {
         "caption": fields.Text(),
         "n": fields.Int("int32"),
@@ -215,7 +215,7 @@ def test_every_writer_is_read(tmp_path: Path, write: Callable[[Path, dict[str, A
         "caption": [f"c {number}" for number in range(7)],
     }
     write(tmp_path / "photos.parquet", columns)
-    tree = list_source(str(tmp_path / "photos.parquet"))
+    tree = listing(tmp_path / "photos.parquet")
     assert tree.classes == tuple(name.encode() for name in NAMES)
     loaded = sorted((item.number, item.label, tree.load(item, "train")) for item in tree.table)
     read = parquet.read_table(tmp_path / "photos.parquet").to_pylist()
@@ -234,7 +234,7 @@ def test_categories_of_pandas_are_classes_and_values(tmp_path: Path) -> None:
         "many": [[[1.5, 2.5], [3.5]]] * 4,
     }
     pd.DataFrame(columns).to_parquet(tmp_path / "p.parquet", index=False)
-    tree = list_source(str(tmp_path / "p.parquet"))
+    tree = listing(tmp_path / "p.parquet")
     assert tree.classes == (b"a", b"b")
     assert [tree.table[at].label for at in np.argsort(tree.table.numbers)] == [1, -1, 0, 1]
     assert {name: type(field).__name__ for name, field in tree.fields.items()} == {
@@ -266,7 +266,7 @@ def test_categories_of_pandas_are_classes_and_values(tmp_path: Path) -> None:
 def test_labels_are_ids_or_names(tmp_path: Path, labels: list[Any], expected: dict[int, int]) -> None:
     images = [image(picture(number)) for number in range(3)]
     path = write_rows(tmp_path / "p.parquet", {"image": images, "label": labels})
-    assert {item.columns["row"]: item.label for item in list_source(str(path)).table} == expected
+    assert {item.columns["row"]: item.label for item in listing(path).table} == expected
 
 
 @pytest.mark.parametrize("labels", [[0, 2, None], ["b", None, "a"]])
@@ -275,7 +275,7 @@ def test_the_only_column_of_classes_is_taken(tmp_path: Path, labels: list[Any]) 
     known = {"image": images, "fine_label": labels, "target": [0.5, 1.5, 2.5], "is_class": [True, False, True]}
     path = write_rows(tmp_path / "train.parquet", known)
     write_rows(tmp_path / "test.parquet", {name: known[name] for name in ("image", "target", "is_class")})
-    tree, want = list_source(str(tmp_path)), [2, 0, -1] if labels[0] == 0 else [1, -1, 0]
+    tree, want = listing(tmp_path), [2, 0, -1] if labels[0] == 0 else [1, -1, 0]
     assert [tree.table[row].label for row in tree.splits["train"]] == sorted(want)
     assert [*tree.fields] == ["target", "is_class"]
     assert tree.warnings[0] == f"{path}: nothing is called 'label'; the classes are 'fine_label'"
@@ -301,7 +301,7 @@ def test_the_first_of_several_columns_whose_classes_have_names_is_reported(tmp_p
     rows = {"image": [image(picture(0))], "fine_label": [1], "coarse_label": [2]}
     table = datasets.Dataset.from_dict(rows, features=datasets.Features({"image": datasets.Image(), **kinds}))
     table.to_parquet(tmp_path / "p.parquet")
-    tree = list_source(str(tmp_path / "p.parquet"))
+    tree = listing(tmp_path / "p.parquet")
     assert (tree.table[0].label, [*tree.fields]) == (1, ["coarse_label"])
     assert tree.warnings[0] == f"{tmp_path}/p.parquet: nothing is called 'label'; the classes are 'fine_label'"
 
@@ -331,7 +331,7 @@ def test_class_names_keep_their_order_and_must_be_those_of_all_files(tmp_path: P
         datasets.Dataset.from_dict(rows, features=features).to_parquet(tmp_path / name)
 
     write("train-00000-of-00001.parquet", ["z", "a", "m"], [2, 0, -1])
-    tree = list_source(str(tmp_path))
+    tree = listing(tmp_path)
     assert tree.classes == (b"z", b"a", b"m")
     assert sorted(tree.table.labels.tolist()) == [-1, 0, 2]
     write("test-00000-of-00001.parquet", ["a", "z", "m"], [2])
@@ -358,12 +358,12 @@ def test_names_say_the_split(name: str, split: str | None) -> None:
 def test_folders_of_files_have_splits_and_name_what_is_not_used(tmp_path: Path) -> None:
     for name in ("train/0000.parquet", "train/0001.parquet", "val/0000.parquet"):
         simple(tmp_path / "folders" / name, 2)
-    tree = list_source(str(tmp_path / "folders"))
+    tree = listing(tmp_path / "folders")
     assert split_sizes(tree) == {"train": 4, "validation": 2}
     assert tree.table[0].key == "train/0000.parquet/000000000/0.jpg"
     for name in ("train-00000-of-00003", "train-00002-of-00003", "extra-00000-of-00001"):
         simple(tmp_path / f"numbered/{name}.parquet", 2)
-    tree = list_source(str(tmp_path / "numbered"))
+    tree = listing(tmp_path / "numbered")
     assert len(tree.table) == 4
     assert tree.ignored == {"of another split": 1}
     assert tree.warnings == (
@@ -382,7 +382,7 @@ def test_folders_of_configurations_are_no_classes(tmp_path: Path, file: str, fol
     simple(tmp_path / "hub" / file.replace("cats", "dogs"))
     message = f"holds Parquet files in folders that are no splits, such as {tmp_path}/hub/{folder}; give one of these"
     check_refused(tmp_path / "hub", match=message)
-    assert len(list_source(str(tmp_path / "hub" / folder)).table) == 5
+    assert len(listing(tmp_path / "hub" / folder).table) == 5
 
 
 def test_what_datasets_saves_on_a_disk_is_refused_with_what_to_do(tmp_path: Path) -> None:
@@ -432,24 +432,19 @@ def test_null_is_an_empty_text_or_not_a_number(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["image", "JPG", "Image_Bytes"])
 def test_bytes_in_a_column_of_a_known_name_are_images(tmp_path: Path, name: str) -> None:
     pictures = [picture(number) for number in range(3)]
-    tree = list_source(str(write_rows(tmp_path / "a.parquet", {"n": [0, 1, 2], name: pictures})))
+    tree = listing(write_rows(tmp_path / "a.parquet", {"n": [0, 1, 2], name: pictures}))
     assert [tree.load(item, "train").data for item in tree.table] == pictures
     others = {"jpg": pictures, "JPG": [b"x"] * 3}
     for number, names in enumerate((["jpg", "JPG"], ["JPG", "jpg"])):
         path = write_rows(tmp_path / f"{number}/a.parquet", {column: others[column] for column in names})
-        tree = list_source(str(path))
+        tree = listing(path)
         assert [tree.load(item, "train").data for item in tree.table] == pictures
-
-
-def test_bytes_in_a_column_of_another_name_are_told_what_to_do(tmp_path: Path) -> None:
-    path = write_rows(tmp_path / "a.parquet", {"content": [picture(1)]})
-    check_refused(path, match=r"its column 'content' has bytes, .*; leave it out, or call it 'image' if")
 
 
 def test_class_folders_beside_files_mean_what_they_meant(tmp_path: Path) -> None:
     simple(tmp_path / "notes.parquet")
     fill(tmp_path, "cat/1.jpg")
-    assert list_source(str(tmp_path)).classes == (b"cat",)
+    assert listing(tmp_path).classes == (b"cat",)
 
 
 def test_files_beside_have_the_images_without_bytes(tmp_path: Path) -> None:
@@ -490,7 +485,7 @@ def test_rows_without_an_image_are_rejects_that_name_them(tmp_path: Path, images
 @pytest.mark.parametrize(("name", "inside"), [("objects", "bbox"), ("objects", "mask"), ("boxes", "xmin")])
 def test_columns_of_boxes_are_told(name: str, inside: str, tmp_path: Path) -> None:
     columns = {"image": [image(picture(0))], name: pa.array([{inside: [["1", "2"]]}])}
-    tree = list_source(str(write_rows(tmp_path / "p.parquet", columns)))
+    tree = listing(write_rows(tmp_path / "p.parquet", columns))
     assert [*tree.fields] == [name]
     assert [warning.partition(";")[0] for warning in tree.warnings] == [f"{name!r} is a field of JSON"] * (
         inside != "mask"
@@ -500,7 +495,7 @@ def test_columns_of_boxes_are_told(name: str, inside: str, tmp_path: Path) -> No
 def test_columns_that_no_field_holds_are_named(tmp_path: Path) -> None:
     images = [image(picture(0))]
     columns = {"image": images, "odd": pa.array([{"x": b"1"}]), "none": pa.array([None], pa.null())}
-    tree = list_source(str(write_rows(tmp_path / "p.parquet", columns)))
+    tree = listing(write_rows(tmp_path / "p.parquet", columns))
     assert dict(tree.fields) == {}
     assert [warning.partition(": ")[2] for warning in tree.warnings] == [
         "column 'odd' is not used: no field can hold its type",
@@ -514,14 +509,20 @@ def test_files_with_other_columns_are_refused(tmp_path: Path) -> None:
     check_refused(tmp_path, match=r"train-00001.* has other columns than .*train-00000.*: 'caption'")
 
 
-def test_a_file_without_images_is_refused(tmp_path: Path) -> None:
-    path = write_rows(tmp_path / "p.parquet", {"text": ["x"], "label": [1]})
-    check_refused(path, match=r"no column of images.*; it has text \(string\), label \(int64\)")
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"text": ["x"], "label": [1]}, r"no column of images.*; it has text \(string\), label \(int64\)"),
+        ({"content": [b"x"]}, r"its column 'content' has bytes, .*; leave it out, or call it 'image' if"),
+    ],
+)
+def test_a_file_without_images_is_refused(tmp_path: Path, columns: dict[str, Any], message: str) -> None:
+    check_refused(write_rows(tmp_path / "p.parquet", columns), match=message)
 
 
 def test_images_come_before_urls(tmp_path: Path) -> None:
     columns = {"image": [image(picture(0))], "url": ["https://photos.example/1.jpg"]}
-    tree = list_source(str(write_rows(tmp_path / "p.parquet", columns)))
+    tree = listing(write_rows(tmp_path / "p.parquet", columns))
     assert dict(tree.fields) == {"url": fields.Text()}
     assert tree.load(tree.table[0], "train").data == picture(0)
 
@@ -608,7 +609,7 @@ def test_fingerprints_change_with_the_footer_and_not_with_the_path(tmp_path: Pat
         write_rows(tmp_path / name / "p.parquet", {**columns, "n": [number]})
         for number, name in ((1, "a"), (1, "b"), (2, "c"))
     ]
-    first, same, other = (list_source(str(path)).fingerprint() for path in paths)
+    first, same, other = (listing(path).fingerprint() for path in paths)
     assert first == same != other
 
 
@@ -682,7 +683,7 @@ def test_without_pyarrow_the_message_says_what_to_install(tmp_path: Path, monkey
     path = simple(tmp_path / "p.parquet")
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     with pytest.raises(ConfigError, match=r"no module 'pyarrow'; run pip install 'stoker\[parquet\]'"):
-        list_source(str(path))
+        listing(path)
 
 
 def test_what_was_not_used_is_a_warning(tmp_path: Path) -> None:
@@ -705,8 +706,8 @@ def test_no_image_is_read_to_look_for_labels_and_tables(tmp_path: Path, monkeypa
         return batches(self, columns, *rest)
 
     monkeypatch.setattr(parquet_files.ParquetFile, "batches", noted)
-    list_source(str(root), SourceOptions())
+    listing(root)
     assert read == ["00000 breed", "00000 text"]
     read.clear()
-    list_source(str(root), SourceOptions(label_column=("breed",)))
+    listing(root, label_column=("breed",))
     assert not [name for name in read if name.endswith("image")]

@@ -7,7 +7,7 @@ import json
 import re
 import subprocess
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -16,11 +16,12 @@ from PIL import Image
 import stoker
 from reference import pictures
 from sources.layouts import BOXES, Drawn
-from sources.making import check_refused, listing, split_sizes, tar_bytes, write
+from sources.making import check_refused, listing, split_sizes, tar_bytes, write, write_table
 from stoker.cli.main import main
 from stoker.errors import SourceError, SourceWarning
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 
@@ -36,6 +37,16 @@ def picture(seed: int, mode: str = "RGB", orientation: int = 1) -> bytes:
 def images(pattern: str, count: int) -> dict[str, bytes | str]:
     """So many images, each with its number in its path."""
     return {pattern.format(number): picture(number) for number in range(count)}
+
+
+def images_of(names: Iterable[str]) -> dict[str, bytes | str]:
+    """An image at each of these paths."""
+    return {name: picture(number) for number, name in enumerate(names)}
+
+
+def in_folders(names: Iterable[str], count: int) -> dict[str, bytes | str]:
+    """So many images in each of these folders."""
+    return {f"{name}/{i}.jpg": picture(i) for name in names for i in range(count)}
 
 
 def coco_of(names: list[str]) -> str:
@@ -122,8 +133,7 @@ def test_yolo_may_say_valid(tmp_path: Path) -> None:
     ],
 )
 def test_folders_whose_names_say_nothing_of_classes_are_refused(tmp_path: Path, names: tuple[str, ...]) -> None:
-    files = {f"{name}/{i}.jpg": picture(i) for name in names for i in range(3)}
-    assert "folders.txt" in check_refused(write(tmp_path, files))
+    assert "folders.txt" in check_refused(write(tmp_path, in_folders(names, 3)))
 
 
 def test_masks_beside_their_images_are_no_images_of_the_class(tmp_path: Path) -> None:
@@ -193,7 +203,7 @@ def test_splits_in_a_folder_alone_in_another_are_splits(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")
 @pytest.mark.parametrize("splits", [("train", "valid"), ("train",)])
 def test_tables_in_folders_of_splits_say_the_classes(tmp_path: Path, splits: tuple[str, ...]) -> None:
-    files = {f"{split}/{i}.jpg": picture(i) for split in ("train", "valid") for i in range(4)}
+    files = in_folders(("train", "valid"), 4)
     rows = ["filename, cat, dog", *(f"{i}.jpg, {i % 2}, {1 - i % 2}" for i in range(4))]
     tables = {f"{split}/_classes.csv": "\n".join(rows) for split in splits}
     root = write(tmp_path, {**files, **tables})
@@ -219,8 +229,7 @@ ANNOTATION = """<annotation><size><width>32</width><height>24</height></size><ob
 
 
 def test_a_split_without_annotations_takes_no_boxes_from_the_others(tmp_path: Path) -> None:
-    files: dict[str, bytes | str] = {f"{split}/{i}.jpg": picture(i) for split in ("train", "test") for i in range(2)}
-    root = write(tmp_path, {**files, **{f"train/{i}.xml": ANNOTATION for i in range(2)}})
+    root = write(tmp_path, {**in_folders(("train", "test"), 2), **{f"train/{i}.xml": ANNOTATION for i in range(2)}})
     with pytest.warns(stoker.errors.SourceWarning, match="2 images without an annotation"):
         train = stoker.open(root, "train")
     assert [len(train[number].boxes) for number in range(2)] == [1, 1]
@@ -376,8 +385,7 @@ def test_braces_stand_for_names_of_images(tmp_path: Path, pattern: str, count: i
     ],
 )
 def test_a_folder_around_a_data_set_is_no_class(tmp_path: Path, names: tuple[str, ...], inner: str) -> None:
-    files = {f"{name}/{i}.jpg": picture(i) for name in names for i in range(2)}
-    check_refused(write(tmp_path, files), match=rf"give {tmp_path}/{inner}; .*folders\.txt")
+    check_refused(write(tmp_path, in_folders(names, 2)), match=rf"give {tmp_path}/{inner}; .*folders\.txt")
     assert len(listing(tmp_path / inner).table) > 1
 
 
@@ -414,7 +422,7 @@ def test_folders_of_patients_are_no_classes(tmp_path: Path) -> None:
         f"{split}.csv": "\n".join(["Path,Edema", *own]) for split, own in zip(("train", "valid"), rows, strict=True)
     }
     inner = {f"CheXpert/{name}": text for name, text in tables.items()}
-    root = write(tmp_path, {**inner, **{name: picture(at) for at, name in enumerate(names)}})
+    root = write(tmp_path, {**inner, **images_of(names)})
     for source in (root, root / "CheXpert", root / "CheXpert" / "train.csv"):
         tree = listing(source)
         assert tree.classes == (b"0", b"1")
@@ -490,7 +498,7 @@ def test_unlike_late_rows_are_told(late: str, message: str, settings: str | None
     early = "01" if settings is None else "ab"
     rows = [f"{files[i % 4]},{early[i % 2]}" for i in range(1200)] + [f"0.jpg,{late}"]
     table = "\n".join(["file_name,label", *rows])
-    write(tmp_path, {name: table, **{file: picture(i) for i, file in enumerate(files)}})
+    write(tmp_path, {name: table, **images_of(files)})
     assert f"after the first 1,000 rows, 'label' has {message}" in check_refused(tmp_path)
     if settings is None:
         source = listing(tmp_path, label_column=())
@@ -577,7 +585,7 @@ def test_boxes_without_a_header_are_no_images(tmp_path: Path) -> None:
 
 
 def test_files_beside_folders_of_splits_are_named(tmp_path: Path) -> None:
-    files = {f"{split}/{i}.jpg": picture(i) for split in ("train", "test") for i in range(2)}
+    files = in_folders(("train", "test"), 2)
     write(tmp_path, {**files, "train_annotations.json": '{"images": []}', "sample_submission.csv": "id\n1\n"})
     assert listing(tmp_path).warnings == ("beside the splits and not used: train_annotations.json",)
 
@@ -609,7 +617,7 @@ def test_images_that_are_not_there_are_told_where_they_are_listed(tmp_path: Path
 
 
 def test_a_loader_replaces_what_a_broken_link_stands_for(tmp_path: Path) -> None:
-    write(tmp_path, {f"{name}/{i}.jpg": picture(i) for name in ("cat", "dog") for i in range(3)})
+    write(tmp_path, in_folders(("cat", "dog"), 3))
     (tmp_path / "cat/9.jpg").symlink_to("gone.jpg")
     with pytest.warns(stoker.errors.SourceWarning, match=r"1 of 7, such as cat/9\.jpg"):
         train = stoker.open(tmp_path)
@@ -685,7 +693,7 @@ def test_splits_in_names_are_told_with_a_line_that_writes_their_lists(between: s
 def test_classes_in_names_are_told_with_a_line_that_writes_them(tmp_path: Path) -> None:
     """As of dogs-vs-cats."""
     names = [*(f"{name}.{i}.jpg" for name in ("cat", "dog") for i in range(3)), "great_cat_1.jpg", "great_cat_2.jpg"]
-    root = write(tmp_path / "its photos", {name: picture(i) for i, name in enumerate(names)})
+    root = write(tmp_path / "its photos", images_of(names))
     source = listing(root)
     (message,) = source.label_warnings
     assert message.startswith("the names of images begin with cat, dog, great_cat; if these are classes, type: ")
@@ -697,7 +705,7 @@ def test_classes_in_names_are_told_with_a_line_that_writes_them(tmp_path: Path) 
 
 def test_directions_with_numbers_of_their_own_may_be_classes(tmp_path: Path) -> None:
     names = ("left_1.jpg", "left_2.jpg", "right_3.jpg", "right_4.jpg")
-    (message,) = listing(write(tmp_path, {name: picture(i) for i, name in enumerate(names)})).label_warnings
+    (message,) = listing(write(tmp_path, images_of(names))).label_warnings
     assert message.startswith("the names of images begin with left, right; if these are classes, type: ")
 
 
@@ -705,7 +713,7 @@ def test_numbers_at_the_beginning_of_names_are_told_with_a_line_that_writes_them
     """As of UTKFace, in its folder and given alone, and of Market-1501."""
     ages = (25, 26, 25, 7)
     names = [f"UTKFace/{age}_{i % 2}_2_201701{i}.jpg" for i, age in enumerate(ages)]
-    folder = write(tmp_path, {name: picture(i) for i, name in enumerate(names)}) / "UTKFace"
+    folder = write(tmp_path, images_of(names)) / "UTKFace"
     message = f"all images of {tmp_path} are of one class, 'UTKFace', the name of their folder"
     assert listing(tmp_path).label_warnings == (f"{message}; to read them without classes give {folder}",)
     (message,) = listing(folder).label_warnings
@@ -730,7 +738,7 @@ def test_numbers_at_the_beginning_of_names_are_told_with_a_line_that_writes_them
     ],
 )
 def test_other_names_are_no_classes(names: tuple[str, ...], tmp_path: Path) -> None:
-    assert listing(write(tmp_path, {name: picture(i) for i, name in enumerate(names)})).warnings == ()
+    assert listing(write(tmp_path, images_of(names))).warnings == ()
 
 
 @pytest.mark.parametrize(
@@ -780,7 +788,7 @@ def test_parts_of_a_data_set_are_no_classes(second: str, tmp_path: Path) -> None
 )
 def test_folders_of_the_same_folders_are_told(names: tuple[str, ...], warning: str | None, tmp_path: Path) -> None:
     """As of Office-Home, SUN397, and iNaturalist."""
-    warnings = listing(write(tmp_path, {f"{name}/{i}.jpg": picture(i) for name in names for i in range(2)})).warnings
+    warnings = listing(write(tmp_path, in_folders(names, 2))).warnings
     if warning is None:
         assert warnings == ()
         return
@@ -812,7 +820,7 @@ def test_folders_of_views_are_told_with_a_line_that_joins_them(names: tuple[str,
 
 @pytest.mark.parametrize("names", [("cat/1.jpg", "dog/1.jpg"), ("left/1.jpg", "right/2.jpg")])
 def test_other_folders_of_the_same_or_other_images_are_classes(names: tuple[str, str], tmp_path: Path) -> None:
-    assert listing(write(tmp_path, {name: picture(i) for i, name in enumerate(names)})).warnings == ()
+    assert listing(write(tmp_path, images_of(names))).warnings == ()
 
 
 @pytest.mark.parametrize(
@@ -831,7 +839,7 @@ def test_sides_of_unpaired_images_are_no_classes(tmp_path: Path) -> None:
     """As of CycleGAN."""
     names = [f"{split}{side}/1.jpg" for split in ("train", "test") for side in "AB"]
     assert "has folders whose names are no classes (testA, testB, trainA, trainB)" in check_refused(
-        write(tmp_path, {name: picture(i) for i, name in enumerate(names)})
+        write(tmp_path, images_of(names))
     )
 
 
@@ -844,8 +852,7 @@ def test_a_table_of_test_images_beside_class_folders_is_told(tmp_path: Path) -> 
 
 
 def test_texts_beside_images_in_class_folders_are_told(tmp_path: Path) -> None:
-    files = {f"{name}/{i}.jpg": picture(i) for name in ("cat", "dog") for i in range(2)}
-    write(tmp_path, {**files, "cat/0.txt": "a cat", "cat/notes.txt": "x"})
+    write(tmp_path, {**in_folders(("cat", "dog"), 2), "cat/0.txt": "a cat", "cat/notes.txt": "x"})
     (message,) = listing(tmp_path).warnings
     assert message.startswith("not read beside the images of the classes: 0.txt; write boxes as COCO, YOLO or Pascal")
 
@@ -854,12 +861,12 @@ def test_boxes_of_kaggle_and_of_hugging_face_are_told(tmp_path: Path) -> None:
     solution = "ImageId,PredictionString\nn01440764_0,n01440764 1 2 3 4 \n"
     root = write(tmp_path / "kaggle", {"n01440764/n01440764_0.JPEG": picture(0), "LOC_train_solution.csv": solution})
     assert listing(root).warnings[0].startswith(f"{root / 'LOC_train_solution.csv'} has boxes, which are not read")
-    row = json.dumps({"file_name": "1.jpg", "objects": {"bbox": [[1, 2, 3, 4]], "categories": [0]}})
-    root = write(tmp_path / "hub", {"1.jpg": picture(1), "metadata.jsonl": row})
-    assert listing(root).warnings[0].startswith("'objects' is a field of JSON; docs/how-to")
-    row = json.dumps({"file_name": "1.jpg", "boxes": [{"xmin": 0, "ymin": 0, "xmax": 1, "ymax": 1, "label": 0}]})
-    root = write(tmp_path / "exported", {"1.jpg": picture(1), "metadata.jsonl": row})
-    assert listing(root).warnings[0].startswith("'boxes' is a field of JSON; docs/how-to")
+    of_the_hub = {"objects": {"bbox": [[1, 2, 3, 4]], "categories": [0]}}
+    for columns in (of_the_hub, {"boxes": [{"xmin": 0, "ymin": 0, "xmax": 1, "ymax": 1, "label": 0}]}):
+        (name,) = columns
+        row = json.dumps({"file_name": "1.jpg", **columns})
+        root = write(tmp_path / name, {"1.jpg": picture(1), "metadata.jsonl": row})
+        assert listing(root).warnings[0].startswith(f"'{name}' is a field of JSON; docs/how-to")
     row = '1.jpg,9,{},2,0,"{""name"":""rect""}",{}'
     header = "filename,file_size,file_attributes,region_count,region_id,region_shape_attributes,region_attributes"
     root = write(tmp_path / "via", {"1.jpg": picture(1), "via.csv": f"{header}\n{row}\n{row.replace(',0,', ',1,')}\n"})
@@ -935,11 +942,11 @@ def test_names_of_classes_that_are_not_utf_8_are_refused_with_what_converts_them
 
 
 def test_a_label_map_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
-    root = write(tmp_path / "images", {f"{name}/{i}.jpg": picture(i) for name in NAMES for i in range(2)})
+    root = write(tmp_path / "images", in_folders(NAMES, 2))
     (tmp_path / "names.txt").write_bytes("\n".join(NAMES).encode("latin-1"))
     assert "it is not UTF-8 at byte 1; if it is Windows-1252" in check_refused(root, labels=str(tmp_path / "names.txt"))
     (tmp_path / "texts.txt").write_bytes("".join(f"{name}\tB\xe4r\n" for name in "ab").encode("latin-1"))
-    root = write(tmp_path / "photos", {f"{name}/{i}.jpg": picture(i) for name in "ab" for i in range(2)})
+    root = write(tmp_path / "photos", in_folders("ab", 2))
     assert "it is not UTF-8 at byte 3; if it is Windows-1252" in check_refused(
         root, class_names=str(tmp_path / "texts.txt")
     )
@@ -954,7 +961,7 @@ def test_names_of_files_need_not_be_utf_8(tmp_path: Path) -> None:
 
 
 def test_metadata_that_is_not_utf_8_is_told_beside_folders(tmp_path: Path) -> None:
-    files = {f"{name}/{i}.jpg": picture(i) for name in "ab" for i in range(2)}
+    files = in_folders("ab", 2)
     rows = "".join(f'{{"file_name": "a/{i}.jpg", "text": "Bär"}}\n' for i in range(2))
     root = write(tmp_path, {**files, "metadata.jsonl": rows.encode("latin-1")})
     (warning,) = [each for each in listing(root).warnings if "not used: line" in each]
@@ -981,7 +988,7 @@ def test_boxes_of_yolo_of_images_that_exif_turns_are_told(orientation: int, tmp_
 
 
 def test_yolo_lists_may_have_paths_of_windows(tmp_path: Path) -> None:
-    files = {f"{folder}/{i}.jpg": picture(i) for folder in ("images/a", "images/b") for i in range(3)}
+    files = in_folders(("images/a", "images/b"), 3)
     texts = {f"labels/{folder}/{i}.txt": "0 .5 .5 .2 .4\n" for folder in "ab" for i in range(3)}
     for start in ("C:\\data\\photos\\images\\", "images\\"):
         rows = "".join(f"{start}{folder}\\{i}.jpg\r\n" for folder in "ab" for i in range(3))
@@ -1133,36 +1140,27 @@ def test_a_list_of_mxnet_is_a_table(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")
 def test_a_table_of_paths_in_parquet_has_the_classes(tmp_path: Path) -> None:
-    parquet, pa = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
-    write(tmp_path, images("img/{}.jpg", 6))
-    names = [f"img/{i}.jpg" for i in range(6)]
-    parquet.write_table(pa.table({"image_path": names, "cls": ["cat", "dog"] * 3}), tmp_path / "train.parquet")
+    files = images("img/{}.jpg", 6)
+    write_table(write(tmp_path, files) / "train.parquet", {"image_path": [*files], "cls": ["cat", "dog"] * 3})
     train = stoker.open(tmp_path)
     assert [each.name for each in train.classes] == ["cat", "dog"]
     assert train.labels.tolist() == [0, 1] * 3
 
 
-def test_a_column_of_few_repeated_names_may_have_the_classes(tmp_path: Path) -> None:
-    rows = "".join(f"{i}.jpg,{('ape', 'bee')[i % 2]},photo {i}\n" for i in range(6))
-    files = images("{}.jpg", 6)
-    write(tmp_path, {"metadata.csv": "file_name,species,text\n" + rows, **files})
-    with pytest.warns(
-        SourceWarning, match="'species' may have the classes, and is a field; to have these, give label_"
-    ):
-        assert stoker.open(tmp_path).classes == ()
-    assert [each.name for each in stoker.open(tmp_path, label_column="species").classes] == ["ape", "bee"]
-    stoker.open(tmp_path, label_column="none")
-
-
-def test_a_column_of_parquet_with_few_repeated_names_may_have_the_classes(tmp_path: Path) -> None:
-    parquet, pa = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
-    columns = {"image": [picture(i) for i in range(6)], "species": ["ape", "bee"] * 3, "text": [*"abcdef"]}
-    root = write(tmp_path / "photos", {"README.md": ""})
-    parquet.write_table(pa.table(columns), root / "train.parquet")
-    with pytest.warns(
-        SourceWarning, match="'species' may have the classes, and is a field; to have these, give label_"
-    ):
-        stoker.open(root)
+@pytest.mark.parametrize("name", ["metadata.csv", "train.parquet"])
+def test_a_column_of_few_repeated_names_may_have_the_classes(name: str, tmp_path: Path) -> None:
+    root, files = tmp_path / "photos", images("{}.jpg", 6)
+    columns: dict[str, Any] = {"species": ["ape", "bee"] * 3, "text": [*"abcdef"]}
+    if name == "metadata.csv":
+        columns["file_name"] = [*files]
+        write(root, files)
+    else:
+        columns["image"] = [*files.values()]
+    write_table(root / name, columns)
+    told = "'species' may have the classes, and is a field; to have these, give label_"
+    with pytest.warns(SourceWarning, match=told):
+        assert stoker.open(root).classes == ()
+    assert [each.name for each in stoker.open(root, label_column="species").classes] == ["ape", "bee"]
     stoker.open(root, label_column="none")
 
 

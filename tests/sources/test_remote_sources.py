@@ -9,9 +9,10 @@ import pytest
 
 from builder.trees import write_tree
 from sources.layouts import LAYOUTS
+from sources.making import listing
 from sources.uploading import copied
 from stoker.errors import SourceError
-from stoker.sources import list_source, with_objects
+from stoker.sources import with_objects
 from storage.store_folders import store_folder
 
 if TYPE_CHECKING:
@@ -57,9 +58,9 @@ def test_an_unfinished_build_below_the_images_is_not_listed(tmp_path: Path, fold
     source = write_tree(tmp_path / "src", {"a": 2, "b": 1})
     url = copied(source, source, folder)
     (folder / "out/train-00000-of-00002").write_atomically(b"a shard that is finished")
-    assert list_source(url).classes == (b"a", b"b", b"out")
+    assert listing(url).classes == (b"a", b"b", b"out")
     (folder / "out/.stoker-build/settings.json").write_atomically(b"{}")
-    there, here = list_source(url), list_source(str(source))
+    there, here = listing(url), listing(source)
     assert (there.fingerprint(), there.ignored, there.warnings) == (here.fingerprint(), {"dataset": 1}, ())
 
 
@@ -67,7 +68,7 @@ def test_an_unfinished_build_below_the_images_is_not_listed(tmp_path: Path, fold
 def test_a_source_is_the_same_in_every_store(tmp_path: Path, folder: StoreLocation, layout: str) -> None:
     source = LAYOUTS[layout](tmp_path)
     url = copied(source, tmp_path, folder)
-    here, there = list_source(str(source)), list_source(url)
+    here, there = listing(source), listing(url)
     assert there.latency == "store"
     assert here.latency == "disk"
     assert there.root == url

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 import stoker
-from sources.making import check_refused, fill, split_sizes, tar_bytes, write
+from sources.making import check_refused, fill, listing, split_sizes, tar_bytes, write
 from stoker.format import parse_shard_name
-from stoker.sources import list_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,7 +68,7 @@ def tar_of_splits(root: Path, name: str) -> Path:
     ids=lambda m: m.__name__,
 )
 def test_names_of_validation_beside_train(make: Callable[[Path, str], Path], name: str, tmp_path: Path) -> None:
-    tree = list_source(str(make(tmp_path, name)))
+    tree = listing(make(tmp_path, name))
     assert split_sizes(tree) == SPLITS
     assert not any("not used" in warning for warning in tree.warnings)
 
@@ -79,13 +78,13 @@ def test_names_of_validation_beside_train(make: Callable[[Path, str], Path], nam
 )
 @pytest.mark.parametrize("make", [class_folders, metadata_in_splits, webdataset], ids=lambda write: write.__name__)
 def test_names_in_other_letters(make: Callable[[Path, str], Path], names: tuple[str, ...], tmp_path: Path) -> None:
-    known = list_source(str(make(tmp_path, "val")))
+    known = listing(make(tmp_path, "val"))
     for old, new in zip(("train", "val", "test"), names, strict=True):
         (tmp_path / old).rename(tmp_path / new)
-    tree = list_source(str(tmp_path))
+    tree = listing(tmp_path)
     assert (tree.classes, len(tree.warnings)) == (known.classes, len(known.warnings))
     assert split_sizes(tree) == SPLITS
-    assert len(list_source(str(tmp_path / names[0])).splits["train"]) == 2
+    assert len(listing(tmp_path / names[0]).splits["train"]) == 2
 
 
 @pytest.mark.parametrize("make", [class_folders, webdataset, tar_of_splits], ids=lambda write: write.__name__)
@@ -129,5 +128,5 @@ def test_names_of_validation_in_names_of_shards() -> None:
 def test_names_that_are_no_splits_without_train(tmp_path: Path) -> None:
     fill(tmp_path, "valid/a/1.jpg", "invalid/b/2.jpg", "valid/3.jpg", "invalid/4.jpg")
     (tmp_path / "metadata.csv").write_text("file_name\nvalid/3.jpg\ninvalid/4.jpg\n")
-    tree = list_source(str(tmp_path))
+    tree = listing(tmp_path)
     assert (tree.classes, list(tree.splits)) == ((b"invalid", b"valid"), ["train"])

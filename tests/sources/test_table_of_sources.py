@@ -34,7 +34,6 @@ from repository.checkout import ROOT
 from sources.layouts import BOXES, Drawn
 from sources.making import tar_bytes, write, xml
 from sources.photo_server import serving
-from stoker.cli.main import main
 from stoker.errors import StokerError
 from storage.store_folders import copy, store_folder
 
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from commands import Cli
     from sources.layouts import Boxes
 
 PAGE = ROOT / "docs" / "reference" / "sources.md"
@@ -370,7 +370,7 @@ def check_classes(root: Any, want: Classes, *, masks: bool = False) -> frozenset
     return frozenset(name for dataset in splits.values() for name in dataset.fields)
 
 
-def check_row(row: Row, root: Any, want: Classes, out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def check_row(row: Row, root: Any, want: Classes, out: Path, cli: Cli) -> None:
     """Type the commands of a row for what lies at a root."""
     source, *options = row.source.split()
     typed, images = str(root / source), sum(count.total() for count in want.values())
@@ -383,11 +383,9 @@ def check_row(row: Row, root: Any, want: Classes, out: Path, capsys: pytest.Capt
         else:
             assert check_classes(records_of(row.source, root), want) == row.fields
     else:
-        capsys.readouterr()
-        assert main(["plan", typed, *options, "--json"]) == (0 if row.plan else 2)
-        printed = capsys.readouterr().out
-        assert not row.plan or json.loads(printed)["items"] == images
-        assert main(["build" if row.plan else "repack", typed, str(out), *options, "-q"]) == 0
+        cli("plan", typed, *options, "--json", code=0 if row.plan else 2)
+        assert not row.plan or cli.json["items"] == images
+        cli("build" if row.plan else "repack", typed, out, *options, "-q")
         if not row.open:
             with pytest.raises(StokerError):
                 stoker.open(typed)
@@ -402,10 +400,8 @@ def test_the_table_has_a_row_for_each_source() -> None:
 
 @pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.source)
-def test_a_row_on_this_machine(
-    row: Row, here: Path, expected_classes: dict[str, Classes], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    check_row(row, here, expected_classes[row.source], tmp_path / "out", capsys)
+def test_a_row_here(row: Row, here: Path, expected_classes: dict[str, Classes], tmp_path: Path, cli: Cli) -> None:
+    check_row(row, here, expected_classes[row.source], tmp_path / "out", cli)
 
 
 @pytest.mark.servers
@@ -414,10 +410,10 @@ def test_rows_in_a_store(
     here: Path,
     expected_classes: dict[str, Classes],
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    cli: Cli,
     request: pytest.FixtureRequest,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     root = copy(here, store_folder("s3", request, monkeypatch))
     for number, row in enumerate(ROWS):
-        check_row(row, root, expected_classes[row.source], tmp_path / str(number), capsys)
+        check_row(row, root, expected_classes[row.source], tmp_path / str(number), cli)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sources.making import check_refused, content, fill, listed, tar_bytes, tar_of, train_tar, write, xml
-from stoker.sources import SourceOptions, list_source
+from sources.making import check_refused, content, fill, listed, listing, tar_bytes, tar_of, train_tar, write, xml
 from stoker.types import Box
 
 if TYPE_CHECKING:
@@ -74,7 +73,7 @@ def everything(tree: Source) -> dict[str, list[tuple[object, ...]]]:
 
 
 def test_tars_are_the_same_source_as_the_folders_they_unpack_to(unpacked: Path, packed: Path) -> None:
-    tars, folders = list_source(str(packed)), list_source(str(unpacked))
+    tars, folders = listing(packed), listing(unpacked)
     assert tars.classes == folders.classes == (b"n01", b"n02", b"n03")
     assert tars.texts == folders.texts == (b"tench", b"goldfish", b"")
     assert everything(tars) == everything(folders)
@@ -89,11 +88,11 @@ def test_tars_are_the_same_source_as_the_folders_they_unpack_to(unpacked: Path, 
 def test_nvidias_tars_have_their_boxes_in_a_folder(unpacked: Path, packed: Path) -> None:
     (packed / "bounding_boxes").mkdir()
     (packed / "ILSVRC2012_bbox_train_v2.tar.gz").rename(packed / "bounding_boxes/annotations.tar.gz")
-    assert everything(list_source(str(packed))) == everything(list_source(str(unpacked)))
+    assert everything(listing(packed)) == everything(listing(unpacked))
 
 
 def test_an_image_is_one_slice_of_the_outermost_tar(packed: Path) -> None:
-    tree = list_source(str(packed))
+    tree = listing(packed)
     raw = (packed / "ILSVRC2012_img_train.tar").read_bytes()
     for item in tree.table.take(tree.splits["train"]):
         assert tree.stored.locate(item) == bytes(packed / "ILSVRC2012_img_train.tar")
@@ -103,10 +102,10 @@ def test_an_image_is_one_slice_of_the_outermost_tar(packed: Path) -> None:
 
 
 def test_one_tar_may_be_the_source(packed: Path) -> None:
-    train = list_source(str(packed / "ILSVRC2012_img_train.tar"))
+    train = listing(packed / "ILSVRC2012_img_train.tar")
     assert list(train.splits) == ["train"]
     assert train.load(train.table[0], "train").boxes
-    validation = list_source(str(packed / "ILSVRC2012_img_val.tar"))
+    validation = listing(packed / "ILSVRC2012_img_val.tar")
     assert listed(validation, "validation") == [
         ("ILSVRC2012_val_00000002.JPEG", "n01"), ("ILSVRC2012_val_00000001.JPEG", "n02"),
     ]  # fmt: skip
@@ -116,7 +115,7 @@ def test_one_tar_may_be_the_source(packed: Path) -> None:
 
 def test_folders_come_before_tars(packed: Path) -> None:
     fill(packed, "train/a/1.jpg")
-    assert list_source(str(packed)).classes == (b"a",)
+    assert listing(packed).classes == (b"a",)
 
 
 def test_two_tars_of_one_split_are_refused(packed: Path) -> None:
@@ -132,7 +131,7 @@ def test_the_tars_of_stanford_dogs(tmp_path: Path) -> None:
     annotation = xml(("Chihuahua", "0", "0", "100", "50"), folder="02085620").encode()
     boxes = {"Annotation": None, "Annotation/n02085620-Chihuahua/n02085620_5": annotation}
     (tmp_path / "annotation.tar").write_bytes(tar_bytes(boxes))
-    tree = list_source(str(tmp_path))
+    tree = listing(tmp_path)
     assert listed(tree) == [
         ("n02085620_5.jpg", "n02085620-Chihuahua"),
         ("n02085620_7.jpg", "n02085620-Chihuahua"),
@@ -158,7 +157,7 @@ def test_folders_in_a_tar(
 ) -> None:
     path = tmp_path / "some.tar"
     path.write_bytes(tar_of(*members))
-    tree = list_source(str(path))
+    tree = listing(path)
     assert {split: listed(tree, split) for split in tree.splits} == expected
     assert tree.ignored.get("outside a class folder", 0) == loose
 
@@ -168,17 +167,17 @@ def test_a_class_in_a_tar_without_images_is_refused_unless_a_label_map_names_it(
     path.write_bytes(tar_bytes({"Images": None, "Images/a": None, "Images/b": None, "Images/b/1.jpg": b"x"}))
     check_refused(path, match=r"some\.tar has classes without images in any split: a; .*labels='FILE'")
     (tmp_path / "classes").write_text("a\nb\n")
-    assert list_source(str(path), SourceOptions(labels=str(tmp_path / "classes"))).table[0].label == 1
+    assert listing(path, labels=str(tmp_path / "classes")).table[0].label == 1
 
 
 def test_folders_that_programs_leave_in_tars_are_no_classes(tmp_path: Path) -> None:
     path = tmp_path / "some.tar"
     junk = ["p/.ipynb_checkpoints/1.jpg", "p/@eaDir/1.jpg", "__MACOSX/p/cat/._1.jpg", "p/dog/__MACOSX/2.jpg"]
     path.write_bytes(tar_of("p/cat/1.jpg", "p/dog/2.jpg", *junk))
-    tree = list_source(str(path))
+    tree = listing(path)
     assert (listed(tree), tree.ignored) == ([("1.jpg", "cat"), ("2.jpg", "dog")], {"junk": 4})
     path.write_bytes(tar_bytes({"1.jpg": b"x", "1.cls": b"0", "__MACOSX": None, "__MACOSX/2.jpg": b"x"}))
-    tree = list_source(str(path))
+    tree = listing(path)
     assert (len(tree.table), tree.ignored) == (1, {"junk": 2})
 
 
@@ -188,7 +187,7 @@ def test_long_and_odd_names(tmp_path: Path, kind: int) -> None:
     names = [f"{'d' * 100}/a/{long}", "b/\udcff.jpg", "b/é ü.jpg"]
     path = tmp_path / "some.tar"
     path.write_bytes(tar_bytes({name: name.encode("utf-8", "surrogateescape") for name in names}, kind))
-    tree = list_source(str(path), SourceOptions())
+    tree = listing(path)
     assert {item.path for item in tree.table} == {name.encode("utf-8", "surrogateescape") for name in names}
     assert all(tree.load(item, "train").data == item.path for item in tree.table)
 
@@ -197,6 +196,6 @@ def test_of_two_members_of_one_name_the_last_one_counts(tmp_path: Path) -> None:
     path = tmp_path / "some.tar"
     both = tar_bytes({"a/1.jpg": b"old"})[:1024] + tar_bytes({"b/1.jpg": b"other", "a/1.jpg": b"new"})
     path.write_bytes(both)
-    tree = list_source(str(path))
+    tree = listing(path)
     assert [tree.load(item, "train").data for item in tree.table] == [b"new", b"other"]
     assert any("come again under the same name" in warning for warning in tree.warnings)

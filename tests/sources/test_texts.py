@@ -10,9 +10,8 @@ import pytest
 
 import stoker
 from sources.layouts import darknet
-from sources.making import fill, refused, split_sizes, write_lines
+from sources.making import fill, listing, refused, split_sizes, write_lines
 from stoker.errors import SourceError
-from stoker.sources import SourceOptions, list_source
 from stoker.sources.tables import table_rows
 from stoker.storage import location
 
@@ -63,7 +62,7 @@ def test_celeba_is_refused_and_its_texts_read_as_torchvision_does(
     monkeypatch.setattr(CelebA, "_check_integrity", lambda _: True)
     for text, target in (("identity_CelebA", "identity"), ("list_attr_celeba", "attr")):
         known = CelebA(str(celeba.parent), "all", target)
-        tree = list_source(str(celeba / f"{text}.txt"))
+        tree = listing(celeba / f"{text}.txt")
         rows = [(tree.table[row], tree.load(tree.table[row], "train").fields) for row in tree.rows_as_listed("train")]
         assert [item.path.decode() for item, _ in rows] == [f"img_align_celeba/{name}" for name in known.filename]
         if target == "identity":
@@ -97,14 +96,14 @@ def test_each_text_of_fgvc_aircraft_is_what_torchvision_reads(tmp_path: Path) ->
     for level in ("variant", "manufacturer"):
         for split in ("train", "val", "test"):
             known = FGVCAircraft(str(tmp_path), split, level)
-            tree = list_source(str(root / f"images_{level}_{split}.txt"))
+            tree = listing(root / f"images_{level}_{split}.txt")
             assert [name.decode() for name in tree.classes] == known.classes
             names = [path.rpartition("/")[2] for path in map(str, known._image_files)]
             own = {"val": "validation"}.get(split, split)
             assert labels(tree, own) == dict(zip(names, known._labels, strict=True))
     for path in [*root.glob("images_manufacturer_*"), root / "images_box.txt"]:
         path.unlink()
-    tree = list_source(str(root))  # the splits of one level
+    tree = listing(root)  # the splits of one level
     assert split_sizes(tree) == {"train": 8, "validation": 8, "test": 8}
 
 
@@ -124,7 +123,7 @@ def test_classes_in_folders_beside_texts_are_those_of_torchvision(tmp_path: Path
     write_lines(dtd / "labels/labels_joint_anno.txt", [f"{stem}.jpg {stem.partition('/')[0]} " for stem in stems])
     for root, known in ((food, Food101(str(tmp_path), "train")), (dtd, DTD(str(tmp_path), "train"))):
         assert f"which may be the data set; give {root}/images; if its folders" in refused(root)
-        tree = list_source(str(root / "images"))
+        tree = listing(root / "images")
         assert [name.decode() for name in tree.classes] == known.classes
         assert labels(tree) == dict(zip((path.name for path in known._image_files), known._labels, strict=True))
 
@@ -143,7 +142,7 @@ def test_pets_are_what_torchvision_reads_counted_from_1(tmp_path: Path) -> None:
     known = OxfordIIITPet(str(tmp_path), "trainval")
     text = root / "annotations/trainval.txt"
     assert "give the folder of its images with --image-root" in refused(text)
-    tree = list_source(str(text), SourceOptions(image_root=str(root / "images"), label_column="column_2"))
+    tree = listing(text, image_root=str(root / "images"), label_column="column_2")
     expected = {path.name: label + 1 for path, label in zip(known._images, known._labels, strict=True)}
     assert labels(tree) == expected
 
@@ -223,14 +222,14 @@ def test_a_line_with_other_columns_is_refused_and_not_lost(tmp_path: Path) -> No
 def test_a_csv_without_a_header_loses_no_row(tmp_path: Path) -> None:
     fill(tmp_path / "photos", *NAMES)
     write_lines(tmp_path / "labels.csv", [f"{name},{'cat' if at % 2 else 'dog'}" for at, name in enumerate(NAMES)])
-    assert labels(list_source(str(tmp_path))) == {name: 1 - at % 2 for at, name in enumerate(NAMES)}
+    assert labels(listing(tmp_path)) == {name: 1 - at % 2 for at, name in enumerate(NAMES)}
 
 
 def test_lists_of_splits_beside_images(tmp_path: Path) -> None:
     fill(tmp_path / "images", *NAMES)
     for split, part in (("train", NAMES[:8]), ("val", NAMES[8:])):
         write_lines(tmp_path / f"{split}.txt", [f"images/{name} {int(name[:-4]) % 2}" for name in part])
-    tree = list_source(str(tmp_path))
+    tree = listing(tmp_path)
     assert {split: labels(tree, split) for split in tree.splits} == {
         "train": {name: int(name[:-4]) % 2 for name in NAMES[:8]},
         "validation": {name: int(name[:-4]) % 2 for name in NAMES[8:]},
@@ -243,19 +242,19 @@ def test_a_text_that_names_images_is_not_passed_over(folder: str, tmp_path: Path
     write_lines(tmp_path / "notes.txt", [f"no {at}: [{name}] shows a cat" for at, name in enumerate(NAMES)])
     assert f"{tmp_path}/notes.txt names the images, and is no table that can be read; write" in refused(tmp_path)
     write_lines(tmp_path / "notes.txt", ["Photographs of cats", "by Ann"])
-    assert len(list_source(str(tmp_path)).table) == len(NAMES)
+    assert len(listing(tmp_path).table) == len(NAMES)
 
 
 def test_files_beside_a_single_class_that_says_nothing_are_named(tmp_path: Path) -> None:
     fill(tmp_path / "jpg", *NAMES)
     write_lines(tmp_path / "imagelabels.mat", ["MATLAB"])
     advice = f"give {tmp_path / 'jpg'}; not read are the files beside them: imagelabels.mat; write boxes as COCO"
-    assert advice in list_source(str(tmp_path)).warnings[-1]
+    assert advice in listing(tmp_path).warnings[-1]
 
 
 def boxes_of(root: Path) -> dict[str, list[tuple[str, float]]]:
     """The class and the left side of each box of each image."""
-    tree = list_source(str(root))
+    tree = listing(root)
     read = {}
     for split in tree.splits:
         for row in tree.rows_as_listed(split):
@@ -286,7 +285,7 @@ def test_yolo_beside_images_as_tools_write_it(folder: str, texts: str, names: st
     write_lines(tmp_path / names, ["cat", "dog"])
     expected = {"1.jpg": [("dog", 0.375)], "2.jpg": [("cat", 0.25), ("dog", 0.125)], "3.jpg": []}
     assert boxes_of(tmp_path) == expected
-    tree = list_source(str(tmp_path))
+    tree = listing(tmp_path)
     saved = tree.boxes["train"].from_json(json.loads(json.dumps(tree.boxes["train"].to_json())), tree.table, 2)
     assert saved == tree.boxes["train"]
 
@@ -296,7 +295,7 @@ def test_darknet_reads_its_own_paths(source: str, tmp_path: Path) -> None:
     darknet(tmp_path)
     (tmp_path / "data/test.txt").write_text("data/obj/3.jpg\n")
     assert boxes_of(tmp_path / source) == {"1.jpg": [], "2.jpg": [("dog", 0.375)], "3.jpg": []}
-    tree = list_source(str(tmp_path / source))
+    tree = listing(tmp_path / source)
     assert split_sizes(tree) == {"train": 2, "validation": 1}
 
 
@@ -320,9 +319,9 @@ def test_what_darknet_cannot_mean_is_refused(line: str, problem: str, tmp_path: 
 def test_texts_of_boxes_without_names_are_told(tmp_path: Path) -> None:
     fill(tmp_path, "1.jpg", "2.jpg")
     write_lines(tmp_path / "1.txt", ["0 0.5 0.5 0.25 0.5"])
-    assert f"name the classes in {tmp_path}/classes.txt, one a line" in list_source(str(tmp_path)).warnings[-1]
+    assert f"name the classes in {tmp_path}/classes.txt, one a line" in listing(tmp_path).warnings[-1]
     write_lines(tmp_path / "classes.txt", ["cat"])
-    assert list_source(str(tmp_path)).boxes
+    assert listing(tmp_path).boxes
 
 
 @pytest.mark.parametrize("text", ["a photo of a cat", "1 cat", ""])
@@ -331,4 +330,4 @@ def test_other_texts_beside_images_are_no_boxes(text: str, tmp_path: Path) -> No
     for name in ("1.txt", "2.txt"):
         write_lines(tmp_path / name, [text])
     write_lines(tmp_path / "classes.txt", ["cat"])
-    assert not list_source(str(tmp_path)).boxes
+    assert not listing(tmp_path).boxes

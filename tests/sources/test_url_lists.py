@@ -23,7 +23,7 @@ import stoker
 from builder.trees import contents
 from programs import run_python
 from reference import pictures
-from sources.making import check_refused, read_back, write, write_table
+from sources.making import check_refused, listing, read_back, write, write_table
 from sources.photo_server import REASONS, serving
 from stoker import fields
 from stoker.builder import convert
@@ -111,7 +111,7 @@ def items(tree: Source) -> dict[str, int]:
 @pytest.mark.parametrize("name", ["list.csv", "list.tsv", "list.jsonl", "list.parquet"])
 def test_columns_become_labels_and_fields(tmp_path: Path, server: PhotoServer, name: str) -> None:
     rows = rows_of(server)
-    tree = list_source(str(write_list(tmp_path / name, rows)))
+    tree = listing(write_list(tmp_path / name, rows))
     assert tree.classes == tuple(name.encode() for name in CLASSES)
     assert items(tree) == {row["url"]: CLASSES.index(row["label"]) for row in rows}
     assert tree.fields == {"caption": fields.Text(), "width": fields.Int()}
@@ -125,7 +125,7 @@ def test_a_text_has_a_url_a_line(tmp_path: Path, server: PhotoServer) -> None:
     rows = rows_of(server)
     path = write_list(tmp_path / "list.txt", rows)
     path.write_text(f"\ufeff{path.read_text()}\r\n  {rows[0]['url']}  \r\n", encoding="utf-8")
-    tree = list_source(str(path))
+    tree = listing(path)
     assert items(tree) == dict.fromkeys((row["url"] for row in rows), -1)
     assert len(tree.table) == IMAGES + 1
     assert tree.ignored == {"blank line": 1}
@@ -135,29 +135,29 @@ def test_a_text_has_a_url_a_line(tmp_path: Path, server: PhotoServer) -> None:
 
 def test_the_order_of_the_rows_does_not_matter(tmp_path: Path, server: PhotoServer) -> None:
     rows = rows_of(server)
-    first = list_source(str(write_list(tmp_path / "a.csv", rows)))
+    first = listing(write_list(tmp_path / "a.csv", rows))
     random.Random(1).shuffle(rows)
-    assert list_source(str(write_list(tmp_path / "b.csv", rows))).fingerprint() == first.fingerprint()
+    assert listing(write_list(tmp_path / "b.csv", rows)).fingerprint() == first.fingerprint()
 
 
 def test_the_whole_url_counts(tmp_path: Path) -> None:
     urls = ["http://a.example/x/1.jpg", "http://b.example/x/1.jpg", "http://a.example/y/1.jpg"]
-    trees = [list_source(str(write_list(tmp_path / f"{at}.txt", [{"url": url}]))) for at, url in enumerate(urls)]
+    trees = [listing(write_list(tmp_path / f"{at}.txt", [{"url": url}])) for at, url in enumerate(urls)]
     assert len({tree.fingerprint() for tree in trees}) == 3
 
 
 def test_classes_in_a_column_of_another_name(tmp_path: Path) -> None:
     laion = {"caption": "x", "NSFW": "UNLIKELY", "similarity": 0.3, "hash": 77, "status": "success", "LICENSE": "?"}
     rows = [{"url": f"https://a.example/{at}.jpg", **laion} for at in range(2)]
-    tree = list_source(str(write_list(tmp_path / "laion.csv", rows)))
+    tree = listing(write_list(tmp_path / "laion.csv", rows))
     assert (tree.classes, [*tree.fields], tree.warnings) == ((), [*laion], ())
     path = write_list(tmp_path / "other.csv", [{**row, "category": "ab"[at]} for at, row in enumerate(rows)])
-    tree = list_source(str(path))
+    tree = listing(path)
     assert (tree.classes, [*tree.fields]) == ((b"a", b"b"), [*laion])
     assert tree.warnings == (f"{path}: nothing is called 'label'; the classes are 'category'",)
     path = write_list(tmp_path / "two.csv", [{**row, "category": 1, "class": 2} for row in rows])
     check_refused(path, match="the classes may be 'category' or 'class'; give label_column='category'")
-    assert list_source(str(path), SourceOptions(label_column="category")).classes == (b"0", b"1")
+    assert listing(path, label_column="category").classes == (b"0", b"1")
     marks = [{"url": f"https://a.example/{at}.jpg", "x": at < 1001, "y": 0} for at in range(1002)]
     check_refused(
         write_list(tmp_path / "marks.csv", marks),
@@ -169,7 +169,7 @@ def test_classes_in_a_column_of_another_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize("labels", [[2, 0, -1], ["2", "0", "-1"], [2.0, 0.0, None]])
 def test_labels_that_are_numbers_are_ids(tmp_path: Path, labels: list[Any]) -> None:
     rows = [{"URL": f"https://a.example/{at}.jpg", "label": label} for at, label in enumerate(labels)]
-    tree = list_source(str(write_list(tmp_path / "list.csv", rows)))
+    tree = listing(write_list(tmp_path / "list.csv", rows))
     assert tree.classes == (b"0", b"1", b"2")
     assert list(items(tree).values()) == [-1, 0, 2]
 
@@ -205,7 +205,7 @@ def test_a_row_may_lack_any_value_but_its_url(tmp_path: Path, server: PhotoServe
         "ok": [1, np.nan, 0, 1],
     }.items():
         np.testing.assert_array_equal([row[column] for row in rows], values)
-    tree = list_source(str(path))
+    tree = listing(path)
     again = read_back(tree, tmp_path)
     assert (again.latency, again.classes) == ("web", tree.classes)
     assert again.fingerprint() == tree.fingerprint()
@@ -215,17 +215,17 @@ def test_a_row_may_lack_any_value_but_its_url(tmp_path: Path, server: PhotoServe
 
 def test_what_only_looks_like_a_list_of_urls_is_none(tmp_path: Path) -> None:
     write(tmp_path, {"a/1.jpg": PHOTOS["1.jpg"], "list.csv": "url,label\na/1.jpg,http://a.example\n"})
-    tree = list_source(str(tmp_path / "list.csv"))
+    tree = listing(tmp_path / "list.csv")
     assert (tree.latency, tree.classes) == ("disk", (b"http://a.example",))
     (tmp_path / "list.txt").write_text("a/1.jpg\n")
-    assert list_source(str(tmp_path / "list.txt")).latency == "disk"
+    assert listing(tmp_path / "list.txt").latency == "disk"
 
 
 def test_parquet_with_images_is_no_list(tmp_path: Path) -> None:
     path = tmp_path / "images.parquet"
     image = {"bytes": PHOTOS["1.jpg"], "path": "1.jpg"}
     pd.DataFrame({"url": ["http://a.example/1.jpg"], "image": [image]}).to_parquet(path)
-    assert list_source(str(path)).latency == "disk"
+    assert listing(path).latency == "disk"
     pd.DataFrame({"url": ["http://a.example/1.jpg"], "more": [[{"a": b"x"}]]}).to_parquet(path)
     check_refused(path, match=r"row 0 of .*: its column 'more' has bytes")
     path.write_bytes(path.read_bytes()[:-30])
@@ -259,14 +259,14 @@ def test_what_has_no_effect_is_refused(tmp_path: Path) -> None:
 
 def test_lists_in_a_folder_are_one(tmp_path: Path, server: PhotoServer) -> None:
     rows = rows_of(server)
-    whole = list_source(str(write_list(tmp_path / "whole.csv", rows)))
+    whole = listing(write_list(tmp_path / "whole.csv", rows))
     for name in ("part.csv", "part.txt", "part.parquet"):
         folder = tmp_path / name
         folder.mkdir()
         for at in range(3):
             write_list(folder / f"{at}-{name}", rows[at::3])
         (folder / "README.md").write_text("http://a.example")
-        tree = list_source(str(folder))
+        tree = listing(folder)
         assert items(tree).keys() == items(whole).keys()
         assert name != "part.csv" or tree.fingerprint() == whole.fingerprint()
     (tmp_path / "part.csv/9.txt").write_text("http://a.example/1.jpg")

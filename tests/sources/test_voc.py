@@ -11,9 +11,9 @@ from PIL import Image
 
 import stoker
 from sources.layouts import cvat_voc, labelimg, roboflow_voc, voc
-from sources.making import boxes_of, check_refused, fill, split_sizes, write, xml
+from sources.making import boxes_of, check_refused, fill, listing, split_sizes, write, xml
 from stoker.errors import ConfigError
-from stoker.sources import SourceOptions, list_source, with_objects
+from stoker.sources import with_objects
 from stoker.types import Box
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def test_all_years_of_a_devkit_are_one_source(tmp_path: Path) -> None:
     root = voc(tmp_path)
     boxes = [Box(0.05, 0.1, 0.25, 0.5, 11), Box(0.1, 0.0, 1.0, 0.3, 0)]
     damaged = "damaged annotation: VOCdevkit/VOC2012/Annotations/3.xml: unclosed token: line 1, column 0"
-    tree = list_source(str(root))
+    tree = listing(root)
     assert (len(tree.classes), tree.classes[0], tree.classes[11]) == (20, b"aeroplane", b"dog")
     assert boxes_of(tree) == {
         "train VOCdevkit/VOC2007/JPEGImages/1.jpg": boxes,
@@ -39,16 +39,14 @@ def test_all_years_of_a_devkit_are_one_source(tmp_path: Path) -> None:
         "test VOCdevkit/VOC2007/JPEGImages/2.jpg": boxes,
     }
     assert tree.ignored == {"in no list of ImageSets": 3}
-    assert boxes_of(list_source(str(root / "VOCdevkit"))).keys() == {
-        name.replace("VOCdevkit/", "") for name in boxes_of(tree)
-    }
-    year = list_source(str(root / "VOCdevkit/VOC2012"))
+    assert boxes_of(listing(root / "VOCdevkit")).keys() == {name.replace("VOCdevkit/", "") for name in boxes_of(tree)}
+    year = listing(root / "VOCdevkit/VOC2012")
     assert (len(year.table), year.classes) == (4, tree.classes)
 
 
 def test_classes_are_those_of_the_label_map_of_cvat(tmp_path: Path) -> None:
     fill(cvat_voc(tmp_path), "ImageSets/Main/fox_default.txt")
-    tree = list_source(str(tmp_path))
+    tree = listing(tmp_path)
     assert (tree.classes, tree.listing_warnings) == ((b"fox", b"dog"), ())
     other, frame = boxes_of(tree).values()
     assert frame == [Box(0.0, 0.0, 0.1025, 0.3, 1)]
@@ -60,10 +58,10 @@ def test_classes_are_those_of_the_label_map_of_cvat(tmp_path: Path) -> None:
 
 
 def test_images_beside_their_xml_as_roboflow_and_labelimg_write_them(tmp_path: Path) -> None:
-    tree = list_source(str(roboflow_voc(tmp_path / "a")))
+    tree = listing(roboflow_voc(tmp_path / "a"))
     assert (tree.classes, list(tree.splits), tree.warnings) == ((b"head", b"helmet"), ["train", "validation"], ())
     assert [tree.load(item, "train").boxes[0].label for item in tree.table.take(tree.splits["train"])] == [1, 0]
-    tree = list_source(str(labelimg(tmp_path / "b")))
+    tree = listing(labelimg(tmp_path / "b"))
     assert boxes_of(tree) == {"train images/1.jpg": [Box(0.005, 0.01, 0.5, 0.5, 0)], "train images/2.jpg": []}
     assert tree.warnings == (
         "1 image without an annotation, and so without boxes",
@@ -71,7 +69,7 @@ def test_images_beside_their_xml_as_roboflow_and_labelimg_write_them(tmp_path: P
     )
     flat = fill(tmp_path / "c", "1.jpg", "2.JPG", "classes.txt")
     (flat / "1.xml").write_text(xml(("cat", "1", "1", "100", "50")))
-    assert boxes_of(list_source(str(flat))) == {"train 1.jpg": [Box(0.005, 0.01, 0.5, 0.5, 0)], "train 2.JPG": []}
+    assert boxes_of(listing(flat)) == {"train 1.jpg": [Box(0.005, 0.01, 0.5, 0.5, 0)], "train 2.JPG": []}
 
 
 @pytest.mark.parametrize(
@@ -86,7 +84,7 @@ def test_xml_of_class_folders_leaves_them_class_folders(paths: tuple[str, ...], 
     fill(tmp_path, *paths)
     for path in tmp_path.rglob("*.xml"):
         path.write_text(xml(("cat", "1", "1", "100", "50")))
-    assert list_source(str(tmp_path)).classes == (b"cat", b"dog")
+    assert listing(tmp_path).classes == (b"cat", b"dog")
 
 
 LISTS: list[tuple[dict[str, str], dict[str, int] | str]] = [
@@ -110,7 +108,7 @@ def test_splits_are_lists_of_image_sets(lists: dict[str, str], expected: dict[st
         message = check_refused(tmp_path)
         assert expected in message
         return
-    tree = list_source(str(tmp_path))
+    tree = listing(tmp_path)
     assert split_sizes(tree) == expected
     assert not any("missing" in warning for warning in tree.listing_warnings)
     assert any("not used: default" in warning for warning in tree.warnings) == ("Main/default" in lists)
@@ -122,7 +120,7 @@ def test_names_have_braces_and_bytes_that_are_not_utf_8(tmp_path: Path) -> None:
     (root / "ImageSets").mkdir()
     for name in ("train", "odd{x}\udcff"):
         (root / f"ImageSets/{name}.txt").write_text("1")
-    tree = list_source(str(root))
+    tree = listing(root)
     assert len(tree.splits["train"]) == 1
     assert f"lists of no split in {root}/ImageSets, not used: odd{{x}}\udcff" in tree.warnings
 
@@ -180,9 +178,9 @@ def test_boxes_names_and_masks_are_those_of_torchvision(devkit: Path) -> None:
 def test_masks_are_read_where_they_are_asked_for_or_there_are_no_boxes(devkit: Path) -> None:
     root = devkit / "VOCdevkit/VOC2012"
     message = f"{root}/SegmentationClass is not used: masks=True reads the masks of ImageSets/Segmentation"
-    assert list_source(str(root)).warnings == (message,)
+    assert listing(root).warnings == (message,)
     (root / "Annotations").rename(devkit / "moved")
-    tree = list_source(str(root))
+    tree = listing(root)
     assert (split_sizes(tree), [*tree.fields]) == (
         {"train": 1, "validation": 1},
         ["mask"],
@@ -192,10 +190,10 @@ def test_masks_are_read_where_they_are_asked_for_or_there_are_no_boxes(devkit: P
         assert (stoker.open(devkit / "out", "train")[0].fields["mask"] == np.asarray(mask)).all()
     (root / "SegmentationClass").rename(devkit / "masks")
     with pytest.raises(ConfigError, match=r"has no SegmentationClass, which masks=True needs; omit it"):
-        list_source(str(root), SourceOptions(masks=True))
+        listing(root, masks=True)
 
 
 def test_objects_have_the_classes_of_their_boxes(devkit: Path) -> None:
-    objects = with_objects(list_source(str(devkit)))
+    objects = with_objects(listing(devkit))
     labels = [objects.load(item, "train").label for item in objects.table.take(objects.splits["train"])]
     assert labels == [16, 7, 7, 0, 0, 16]

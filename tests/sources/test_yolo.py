@@ -11,8 +11,8 @@ from PIL import Image
 
 import stoker
 from sources.layouts import yolo
-from sources.making import boxes_of, check_refused, fill, write
-from stoker.sources import list_source, with_objects
+from sources.making import boxes_of, check_refused, fill, listing, write
+from stoker.sources import with_objects
 from stoker.types import Box
 
 if TYPE_CHECKING:
@@ -34,14 +34,14 @@ def dataset(root: Path, yaml: str, *images: str, **labels: str) -> Path:
 
 def test_boxes_and_classes_of_a_folder_and_of_its_file(tmp_path: Path) -> None:
     root = yolo(tmp_path)
-    tree = list_source(str(root))
+    tree = listing(root)
     assert tree.classes == (b"cat", b"dog")
     assert boxes_of(tree) == {
         "train images/train/1.jpg": [Box(0.375, 0.25, 0.625, 0.75, 1), Box(0.125, 0.25, 0.5, 0.75, 0)],
         "train images/train/2.jpg": f"damaged annotation: {root}/labels/train/2.txt, line 1: there is no class 2",
         "validation images/val/3.jpg": [],
     }
-    assert list_source(str(root / "data.yaml")).fingerprint() == tree.fingerprint()
+    assert listing(root / "data.yaml").fingerprint() == tree.fingerprint()
     cropped = with_objects(tree)
     assert [cropped.load(item, "train").label for item in cropped.table.take(cropped.splits["train"])] == [1, 0, None]
 
@@ -49,7 +49,7 @@ def test_boxes_and_classes_of_a_folder_and_of_its_file(tmp_path: Path) -> None:
 def test_an_image_without_a_suffix_has_its_text(tmp_path: Path) -> None:
     text = {"1": "0 0.5 0.5 0.25 0.5\n"}
     root = dataset(tmp_path, "names: [cat]\ntrain: images/train\n", "images/train/1", **text)
-    assert boxes_of(list_source(str(root))) == {"train images/train/1": [Box(0.375, 0.25, 0.625, 0.75, 0)]}
+    assert boxes_of(listing(root)) == {"train images/train/1": [Box(0.375, 0.25, 0.625, 0.75, 0)]}
 
 
 def test_classes_may_be_written_as_fractions(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_classes_may_be_written_as_fractions(tmp_path: Path) -> None:
     text = {"1": "1.000000000000000000e+00 5.0e-01 0.5 0.25 0.5\n0.0 0.5 0.5 0.25 0.5\n"}
     root = dataset(tmp_path, "names: [cat, dog]\ntrain: images/train\n", "images/train/1.jpg", **text)
     own = [Box(0.375, 0.25, 0.625, 0.75, label) for label in (1, 0)]
-    assert boxes_of(list_source(str(root))) == {"train images/train/1.jpg": own}
+    assert boxes_of(listing(root)) == {"train images/train/1.jpg": own}
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_splits_are_folders_of_images_beside_a_text_of_classes(images: str, clas
         fill(tmp_path, f"{top}/1.jpg", f"{(labels := top.replace('images', 'labels'))}/1.txt")
         (tmp_path / labels / "1.txt").write_text(text)
     (tmp_path / classes).write_text("cat\ndog\n")
-    tree = list_source(str(tmp_path))
+    tree = listing(tmp_path)
     assert tree.classes == (b"cat", b"dog")
     own = {f"train {images.format('train')}/1.jpg": [Box(0.375, 0.25, 0.625, 0.75, 1)]}
     assert boxes_of(tree) == {**own, f"validation {images.format('val')}/1.jpg": []}
@@ -101,18 +101,18 @@ def test_label_studio_names_classes_in_a_text(tmp_path: Path) -> None:
     root = dataset(tmp_path / "a", "names: [cat, dog]\ntrain: images\n", "images/1.jpg")
     (root / "labels/1.txt").write_text("1 0.5 0.5 0.25 0.5\n")
     (root / "labels/train").rmdir()
-    expected = list_source(str(root)).fingerprint()
+    expected = listing(root).fingerprint()
     (root / "data.yaml").unlink()
     (root / "notes.json").write_text('{"categories": [{"id": 0, "name": "cat"}]}')
     check_refused(root, match=r"classes\.txt or data\.yaml beside them has to name the classes")
     (root / "classes.txt").write_text("cat\r\ndog\r\n\r\n")
-    assert list_source(str(root)).fingerprint() == expected
+    assert listing(root).fingerprint() == expected
     (root / "classes.txt").write_text("cat\n\ndog\n")
     check_refused(root, match=r"names\[1\] is '', which cannot be")
     (root / "labels/1.txt").unlink()
     for path in ("images/1.jpg", "labels/1.png"):
         Image.new("L", (32, 24)).save(root / path)
-    assert [*list_source(str(root)).fields] == ["mask"]
+    assert [*listing(root).fields] == ["mask"]
 
 
 def test_another_class_of_a_box_is_another_source(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_another_class_of_a_box_is_another_source(tmp_path: Path) -> None:
     for label in (0, 1):
         root = dataset(tmp_path, yaml, "images/1.jpg")
         (root / "labels/1.txt").write_text(f"{label} 0.5 0.5 0.1 0.1\n")
-        prints.add(list_source(str(root)).fingerprint())
+        prints.add(listing(root).fingerprint())
     assert len(prints) == 2
 
 
@@ -136,7 +136,7 @@ def test_another_class_of_a_box_is_another_source(tmp_path: Path) -> None:
 )
 def test_folders_are_found_as_programs_write_them(yaml: str, images: str, tmp_path: Path) -> None:
     root = dataset(tmp_path, yaml, f"{images}/1.jpg")
-    tree = list_source(str(root))
+    tree = listing(root)
     assert [str(path) for path in tmp_path.rglob("1.jpg")] == [
         tree.stored.locate(item).decode() for item in tree.table.take(tree.splits["train"])
     ]
@@ -156,7 +156,7 @@ def test_splits_are_lists_of_files(tmp_path: Path) -> None:
     for path, label in (("labels/1", 1), ("lists/labels/7", 0), ("labels/3", 1)):
         (root / path).parent.mkdir(exist_ok=True)
         (root / f"{path}.txt").write_text(f"{label} 0.5 0.5 0.5 0.5\n")
-    tree = list_source(str(root))
+    tree = listing(root)
     train = ["images/0.jpg", "images/1.jpg", "images/1.jpg", "lists/images/7.jpg", "more/images/9.jpg"]
     assert sorted(split_paths(tree)["train"]) == train
     assert sorted(split_paths(tree)["validation"]) == sorted(
@@ -192,7 +192,7 @@ def test_lists_of_exports_begin_with_the_folder_itself(before: str, is_file: boo
     (root / "labels/train").mkdir(parents=True, exist_ok=True)
     (root / "labels/train/1.txt").write_text("1 0.5 0.5 0.25 0.5\n")
     (root / "train.txt").write_text(f"{before}images/train/1.jpg\n{before}images/train/2.jpg\n")
-    tree = list_source(str(root))
+    tree = listing(root)
     assert split_paths(tree) == {"train": ["images/train/1.jpg", "images/train/2.jpg"]}
     assert [len(tree.read_boxes(item, "train")) for item in tree.table] == [1, 0]
     assert tree.warnings == ()
@@ -210,13 +210,13 @@ def test_a_file_of_any_name_counts_where_it_is_the_only_one(tmp_path: Path) -> N
     fill(tmp_path, "images/train/1.jpg", "big.yaml")
     (tmp_path / "coco128.yaml").write_text("path: ../datasets/coco128\ntrain: images/train\nnc: 2\n")
     write(tmp_path, {"hyp.yml": "train: {lr: 1}\nnames: x\n", "broken.yaml": "["})
-    tree = list_source(str(tmp_path))
+    tree = listing(tmp_path)
     assert (tree.classes, split_paths(tree)) == ((b"class_0", b"class_1"), {"train": ["images/train/1.jpg"]})
     (tmp_path / "other.yaml").write_text("train: images/train\nnames: [a]\n")
     check_refused(tmp_path, match=r"several files of YOLO's: .*coco128.yaml and .*other.yaml; give one of them")
-    assert list_source(str(tmp_path / "other.yaml")).classes == (b"a",)
+    assert listing(tmp_path / "other.yaml").classes == (b"a",)
     (tmp_path / "data.yaml").write_text("train: images/train\nnames: [b]\n")
-    assert list_source(str(tmp_path)).classes == (b"b",)
+    assert listing(tmp_path).classes == (b"b",)
 
 
 def polygon(label: int, left: int, top: int, right: int, bottom: int) -> str:
@@ -249,12 +249,12 @@ def test_masks_are_drawn_of_polygons(tmp_path: Path) -> None:
     built = stoker.open(tmp_path / "out")
     masks = {sample.source.rpartition("/")[2]: sample.fields["mask"] for sample in built}
     assert (masks["1.png"] == expected).all()
-    assert list_source(str(root)).fields == {}
+    assert listing(root).fields == {}
 
 
 def test_a_folder_that_is_not_there_is_a_warning(tmp_path: Path) -> None:
     root = dataset(tmp_path, "names: [a]\ntrain: images\ntest: images/test\n", "images/1.jpg")
-    assert list_source(str(root)).warnings == (f"{root}/data.yaml: test is 'images/test', a folder that is not there",)
+    assert listing(root).warnings == (f"{root}/data.yaml: test is 'images/test', a folder that is not there",)
 
 
 @pytest.mark.parametrize(
@@ -275,9 +275,7 @@ def test_a_damaged_line_is_named_with_its_file(line: str, problem: str, tmp_path
     text = f"0 0.5 0.5 1 1\r\n\n{line}\n"
     root = dataset(tmp_path, "names: [a]\ntrain: images/train\n", "images/train/1.jpg", **{"1": text})
     where = f"{root}/labels/train/1.txt"
-    assert boxes_of(list_source(str(root))) == {
-        "train images/train/1.jpg": f"damaged annotation: {where}, line 3: {problem}"
-    }
+    assert boxes_of(listing(root)) == {"train images/train/1.jpg": f"damaged annotation: {where}, line 3: {problem}"}
 
 
 @pytest.mark.parametrize(
@@ -309,7 +307,7 @@ def test_what_cannot_be_used_is_refused(yaml: str, problem: str, tmp_path: Path)
 
 def test_another_data_yaml_is_none_of_its_files(tmp_path: Path) -> None:
     root = fill(tmp_path, "cat/1.jpg", "dog/1.jpg")
-    before = list_source(str(root)).fingerprint()
+    before = listing(root).fingerprint()
     (root / "data.yaml").write_text("version: 3\n")
-    assert list_source(str(root)).fingerprint() == before
+    assert listing(root).fingerprint() == before
     check_refused(root / "data.yaml", match="it lacks names and nc, or each of train, val, test")
