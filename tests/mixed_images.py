@@ -9,6 +9,7 @@ from PIL import Image
 
 from reference import example, pictures, tfrecord
 from reference.png import png
+from written_files import write_files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -66,16 +67,12 @@ def class_of(number: int) -> int:
 
 def write_folder(root: Path, files: Mapping[str, bytes] = FILES) -> Path:
     """Write files into folders of their classes."""
-    for number, (name, data) in enumerate(files.items()):
-        folder = root / CLASSES[class_of(number)]
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(data)
-    return root
+    named = enumerate(files.items())
+    return write_files(root, {f"{CLASSES[class_of(number)]}/{name}": data for number, (name, data) in named})
 
 
 def write_records(root: Path, files: Mapping[str, bytes] = FILES) -> Path:
     """Write files into one shard, as programs of others write it: without a manifest."""
-    root.mkdir(parents=True, exist_ok=True)
     records = [
         {
             "image/encoded": ("bytes", [data]),
@@ -84,6 +81,5 @@ def write_records(root: Path, files: Mapping[str, bytes] = FILES) -> Path:
         }
         for number, (name, data) in enumerate(files.items())
     ]
-    shard = root / "train-00000-of-00001.tfrecord"
-    shard.write_bytes(b"".join(tfrecord.frame(example.write(record)) for record in records))
-    return root
+    shard = b"".join(tfrecord.frame(example.write(record)) for record in records)
+    return write_files(root, {"train-00000-of-00001.tfrecord": shard})

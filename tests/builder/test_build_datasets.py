@@ -15,7 +15,7 @@ from stoker.cli.main import main
 from stoker.errors import ConfigError, DestinationError, StokerError, StorageError, TooManyRejectsError
 from stoker.sources import list_source
 from stoker.types import Box
-from written_files import flip_bit
+from written_files import flip_bit, write_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -124,10 +124,9 @@ def test_a_damaged_record_is_a_reject(tmp_path: Path) -> None:
 
 def test_an_image_whose_annotation_is_damaged_is_kept_as_in_a_build_from_the_path(tmp_path: Path) -> None:
     source = write_tree(tmp_path / "source/images", {"": 3}).parent
-    (source / "data.yaml").write_text("train: images\nnames: [cat]\n")
-    (source / "labels").mkdir()
-    for number, image in enumerate(sorted((source / "images").iterdir())):
-        (source / "labels" / f"{image.stem}.txt").write_text("0 .5 .5 .2 .2" if number else "0 .5 zero .2 .2")
+    first, *others = (f"labels/{image.stem}.txt" for image in sorted((source / "images").iterdir()))
+    boxes = {first: "0 .5 zero .2 .2", **dict.fromkeys(others, "0 .5 .5 .2 .2")}
+    write_files(source, {"data.yaml": "train: images\nnames: [cat]\n", **boxes})
     for name, given in {"path": source, "opened": stoker.open(source), "part": stoker.open(source)[[2, 0, 1]]}.items():
         report = stoker.build(given, tmp_path / name, progress=False)
         assert (report.rejects, report.manifest.splits["train"].records) == ((), 3)

@@ -23,6 +23,7 @@ from stoker.format import DlbsSchema, ImagenetSchema, TfdsSchema, TinySchema
 from stoker.format.shard_names import ShardNaming
 from stoker.recipe import JpegEncode, RawEncode, Recipe, parse_encode, parse_resize
 from stoker.sources import list_source
+from written_files import write_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -160,18 +161,14 @@ def test_tfds_names_of_labels_that_start_at_1(source: Path, tmp_path: Path) -> N
 
 def tiny_source(root: Path) -> Path:
     for name in ("n02", "n01"):
-        (root / f"train/{name}/images").mkdir(parents=True)
-        for number in range(3):
-            mode = "L" if number == 0 else "RGB"
-            (root / f"train/{name}/images/{name}_{number}.JPEG").write_bytes(picture(number, mode=mode, size=(64, 64)))
+        images = [picture(number, mode="RGB" if number else "L", size=(64, 64)) for number in range(3)]
+        write_files(root, {f"train/{name}/images/{name}_{number}.JPEG": data for number, data in enumerate(images)})
     for split in ("val", "test"):
-        (root / f"{split}/images").mkdir(parents=True)
-        for number in range(2):
-            (root / f"{split}/images/{split}_{number}.JPEG").write_bytes(picture(number + 9, size=(64, 64)))
-    (root / "val/val_annotations.txt").write_text("val_0.JPEG\tn02\t0\t0\t9\t9\nval_1.JPEG\tn01\t1\t1\t9\t9\n\nbad\n")
-    (root / "wnids.txt").write_text("n02\nn01\n")
-    (root / "words.txt").write_text("n01\tfish\nn02\tbird\n\n")
-    return root
+        images = [picture(number + 9, size=(64, 64)) for number in range(2)]
+        write_files(root, {f"{split}/images/{split}_{number}.JPEG": data for number, data in enumerate(images)})
+    boxes = "val_0.JPEG\tn02\t0\t0\t9\t9\nval_1.JPEG\tn01\t1\t1\t9\t9\n\nbad\n"
+    texts = {"val/val_annotations.txt": boxes, "wnids.txt": "n02\nn01\n", "words.txt": "n01\tfish\nn02\tbird\n\n"}
+    return write_files(root, texts)
 
 
 def test_tiny_imagenet_where_the_notebook_puts_it(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from PIL import Image
 
 from stoker.builder import BuildOptions, BuildReport, BuildSettings, build_tree, check_destination, open_source
 from stoker.storage import location
+from written_files import write_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,12 +61,9 @@ def write_tree(root: Path, classes: dict[str, int], *bad: str, seed: int = 0) ->
     for name, count in classes.items():
         folder = root / name
         folder.mkdir(parents=True, exist_ok=True)
-        for number in range(count):
-            (folder / f"{folder.name}_{number}.JPEG").write_bytes(picture(seed))
-            seed += 1
-    for path in bad:
-        (root / path).write_bytes(b"no image")
-    return root
+        write_files(folder, {f"{folder.name}_{number}.JPEG": picture(seed + number) for number in range(count)})
+        seed += count
+    return write_files(root, dict.fromkeys(bad, b"no image"))
 
 
 def contents(directory: Path) -> dict[str, bytes]:

@@ -25,6 +25,7 @@ from stoker.errors import ConfigError, DatasetNotFoundError, ExampleError, Sourc
 from stoker.format import holds_records
 from stoker.inspect import ForeignInfo, dataset_info
 from storage.store_folders import store_folder
+from written_files import write_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -134,10 +135,8 @@ def test_a_list_of_classes_with_a_background_says_that_they_count_from_1(cli: Cl
 
 
 def test_a_list_of_one_split_does_not_move_the_labels_of_another(tmp_path: Path, cli: Cli) -> None:
-    for split in ("train", "val"):
-        (tmp_path / "old" / split).mkdir(parents=True)
-        (tmp_path / "old" / split / "a.tfrecord").write_bytes(framed([record(1), record(2)]))
-    (tmp_path / "old/train/labels.txt").write_text("background\ncat\ndog\n")
+    shards = dict.fromkeys(("train/a.tfrecord", "val/a.tfrecord"), framed([record(1), record(2)]))
+    write_files(tmp_path / "old", {**shards, "train/labels.txt": "background\ncat\ndog\n"})
     words = ["repack", tmp_path / "old", tmp_path / "new"]
     assert "count from different numbers: train from 1, validation from 0" in cli(*words, code=2)
     cli(*words, "--from-label-base", 1)
@@ -153,11 +152,9 @@ NAMES = ["flowers-00.tfrec", "a.tfr", "b.record", "c.records", "noextension", "d
 @pytest.mark.parametrize("compression", COMPRESS)
 @pytest.mark.slow
 def test_shards_are_found_by_content(tmp_path: Path, name: str, compression: str, cli: Cli) -> None:
-    directory = tmp_path / "other"
-    directory.mkdir()
-    (directory / name).write_bytes(COMPRESS[compression](framed([record(label, label) for label in range(3)])))
-    (directory / "README").write_text("Three pictures.\n")
-    (directory / "notes.txt").write_text("and words\n")
+    shard = COMPRESS[compression](framed([record(label, label) for label in range(3)]))
+    texts = {"README": "Three pictures.\n", "notes.txt": "and words\n"}
+    directory = write_files(tmp_path / "other", {name: shard, **texts})
     for path in (directory / name, directory, directory / "*"):
         assert stoker.open(path).labels.tolist() == [0, 1, 2]
         cli("info", path)
@@ -171,11 +168,9 @@ def test_shards_are_found_by_content(tmp_path: Path, name: str, compression: str
 def test_shards_in_a_bucket_are_found_by_content(
     tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, compression: str
 ) -> None:
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other/a.tfrec").write_bytes(COMPRESS[compression](framed([record(4)])))
-    (tmp_path / "other/README").write_text("One picture.\n")
+    files = {"a.tfrec": COMPRESS[compression](framed([record(4)])), "README": "One picture.\n"}
     bucket = store_folder("s3", request, monkeypatch)
-    copy(tmp_path / "other", bucket / "other")
+    copy(write_files(tmp_path / "other", files), bucket / "other")
     for path in ("other", "other/a.tfrec", "other/*"):
         assert stoker.open(f"{bucket}/{path}").labels.tolist() == [4]
 
@@ -213,9 +208,7 @@ def test_a_directory_is_listed_and_little_of_it_is_read(tmp_path: Path, monkeypa
 @pytest.mark.parametrize("command", ["verify", "index"])
 def test_what_is_not_a_shard_is_a_usage_error(dataset: Path, tmp_path: Path, cli: Cli, command: str) -> None:
     (tmp_path / "empty").mkdir()
-    (tmp_path / "words").write_text("words\n")
-    (tmp_path / "photo").write_bytes(pictures.jpeg(24, 20, 1))
-    (tmp_path / "nothing").write_bytes(b"")
+    write_files(tmp_path, {"words": "words\n", "photo": pictures.jpeg(24, 20, 1), "nothing": b""})
     os.mkfifo(tmp_path / "pipe")
     index = next(dataset.glob("*.idx"))
     messages = {
@@ -338,11 +331,8 @@ def test_a_list_that_names_a_class_twice_is_not_one_of_classes(tmp_path: Path) -
 
 @pytest.fixture
 def odd_keys(tmp_path: Path) -> Path:
-    directory = tmp_path / "odd"
-    directory.mkdir()
     records = [{"jpeg": ("bytes", [pictures.jpeg(40, 30, n)]), "cls": ("int64", [n % 3])} for n in range(12)]
-    (directory / "part.tfrec").write_bytes(framed(records))
-    return directory
+    return write_files(tmp_path / "odd", {"part.tfrec": framed(records)})
 
 
 def test_an_index_is_not_written_for_other_keys(odd_keys: Path, cli: Cli) -> None:

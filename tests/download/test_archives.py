@@ -16,6 +16,7 @@ from download.faulty_server import FaultyServer, Recorder, Transfer, get, remote
 from stoker.download import DownloadError
 from stoker.download.catalogue import DATASETS, RemoteFile, Unpacking
 from stoker.download.run import unpack
+from written_files import write_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -203,9 +204,7 @@ HOSTILE = {
 @pytest.mark.parametrize("name", sorted(HOSTILE))
 def test_a_hostile_archive_writes_nothing_anywhere(tmp_path: Path, watcher: Recorder, name: str) -> None:
     data, message = HOSTILE[name]
-    inner = tmp_path / "inner"
-    inner.mkdir()
-    (inner / name).write_bytes(data)
+    inner = write_files(tmp_path / "inner", {name: data})
     with pytest.raises(DownloadError, match=message) as caught:
         unpack(inner / name, FOLDER, watcher)
     assert "not unpacked" in str(caught.value)

@@ -15,6 +15,7 @@ from small_cases import each
 from stoker import _native
 from stoker.cli.main import main
 from stoker.errors import ConfigError, ExampleError, ImageError, StokerError
+from written_files import write_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,9 +41,7 @@ def payload(**changes: tuple[str, list[Any]] | None) -> bytes:
 
 
 def write(directory: Path, *payloads: bytes) -> Path:
-    directory.mkdir()
-    (directory / "train-00000-of-00001").write_bytes(b"".join(map(_native.frame_record, payloads)))
-    return directory
+    return write_files(directory, {"train-00000-of-00001": b"".join(map(_native.frame_record, payloads))})
 
 
 def read(folder: Path, **settings: Any) -> list[list[int]]:

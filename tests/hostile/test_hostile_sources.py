@@ -14,6 +14,7 @@ from sources.making import tar_bytes, xml
 from stoker.cli.main import main
 from stoker.format import read_rejects
 from stoker.sources.boxes import parse_annotation
+from written_files import write_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,11 +28,7 @@ def jpeg() -> bytes:
 
 def put(root: Path, *names: str | bytes) -> Path:
     """A tree of small JPEGs."""
-    for name in names:
-        path = root / os.fsdecode(name)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(jpeg())
-    return root
+    return write_files(root, dict.fromkeys(map(os.fsdecode, names), jpeg()))
 
 
 def build(source: Path, directory: Path, *more: str) -> dict[str, object]:
@@ -160,13 +157,11 @@ def test_an_annotation_is_refused_for_what_is_wrong_with_it(case: str) -> None:
 def test_no_annotation_costs_its_image(tmp_path: Path, in_tar: bool) -> None:
     """An encoding that Python lacks ended the build."""
     source = put(tmp_path / "source", *(f"a/{case}.jpg" for case in ANNOTATIONS))
+    texts = {f"a/{case}.xml": text for case, (text, _) in ANNOTATIONS.items() if not in_tar or len(text) < 2**22}
     if in_tar:
-        texts = {f"a/{case}.xml": text for case, (text, _) in ANNOTATIONS.items() if len(text) < 2**22}
         (source / "annotation.tar").write_bytes(tar_bytes(texts))
     else:
-        (source / "Annotations" / "a").mkdir(parents=True)
-        for case, (text, _) in ANNOTATIONS.items():
-            (source / "Annotations" / "a" / f"{case}.xml").write_bytes(text)
+        write_files(source / "Annotations", texts)
     manifest = build(source, tmp_path / "made")
     assert manifest["splits"]["train"]["records"] == len(ANNOTATIONS)
     assert manifest["annotation_errors"] == len(ANNOTATIONS) - in_tar

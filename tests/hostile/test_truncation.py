@@ -18,6 +18,7 @@ from stoker.cli.main import main
 from stoker.errors import BadSampleWarning, ImageError
 from stoker.inspect import verify_dataset
 from stoker.recipe import Recipe, convert
+from written_files import write_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -111,11 +112,8 @@ def test_a_loader_refuses_each(shard: Path, cuts: list[bytes], bad: list[int]) -
 
 
 def test_a_build_rejects_each(tmp_path: Path, cuts: list[bytes], bad: list[int]) -> None:
-    folder = tmp_path / "photos" / "class"
-    folder.mkdir(parents=True)
-    for number, cut in enumerate(cuts):
-        (folder / f"{number:05}.png").write_bytes(cut)
+    photos = write_files(tmp_path / "photos", {f"class/{number:05}.png": cut for number, cut in enumerate(cuts)})
     words = ["--check", "decode", "--max-rejects", "100000", "--quiet"]
-    main(["build", str(folder.parent), str(tmp_path / "out"), *words])
+    main(["build", str(photos), str(tmp_path / "out"), *words])
     rejects = map(json.loads, (tmp_path / "out" / "rejects.jsonl").read_text().splitlines())
     assert sorted(int(reject["key"][6:11]) for reject in rejects) == bad

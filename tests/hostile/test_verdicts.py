@@ -25,6 +25,7 @@ from stoker.cli.main import main
 from stoker.errors import BadSampleWarning, ImageError
 from stoker.inspect import verify_dataset
 from stoker.recipe import NATIVE_FORMATS, sniff
+from written_files import write_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -300,10 +301,7 @@ def files() -> dict[str, bytes]:
 def tree(tmp_path_factory: pytest.TempPathFactory, files: dict[str, bytes]) -> Path:
     """A folder of all files, of one class."""
     folder = tmp_path_factory.mktemp("odd") / "photos"
-    (folder / "class").mkdir(parents=True)
-    for number, data in enumerate(files.values()):
-        (folder / "class" / f"{number:03}.jpg").write_bytes(data)
-    return folder
+    return write_files(folder, {f"class/{number:03}.jpg": data for number, data in enumerate(files.values())})
 
 
 @pytest.fixture(scope="module")

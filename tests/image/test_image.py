@@ -27,6 +27,7 @@ from small_cases import each
 from stoker import image
 from stoker.errors import ConfigError, ImageError, ImageTooLargeError
 from stoker.recipe import Recipe, convert, parse_encode
+from written_files import write_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,10 +90,9 @@ def test_the_pixels_are_those_of_pillow(
 def test_the_pixels_are_those_of_the_loader(tmp_path: Path, decode: Any) -> None:
     import stoker  # noqa: PLC0415
 
-    (tmp_path / "class").mkdir()
     photo = pictures.jpeg(640, 480, seed=3)
-    (tmp_path / "class" / "a.jpg").write_bytes(photo)
-    with stoker.Loader(stoker.open(tmp_path), 1, transform=stoker.Resize((70, 90)), decode=decode) as loader:
+    photos = write_files(tmp_path, {"class/a.jpg": photo})
+    with stoker.Loader(stoker.open(photos), 1, transform=stoker.Resize((70, 90)), decode=decode) as loader:
         [batch] = loader
     assert (batch.images[0] == image.decode(photo, size=(70, 90), decode=decode)).all()
     exact = image.decode(photo, size=(70, 90))

@@ -17,6 +17,7 @@ from stoker.cli.main import main
 from stoker.errors import ImageError, ImageTooLargeError
 from stoker.recipe import Recipe, check, convert, decode, parse_encode, parse_resize, sniff
 from stoker.sources import list_source
+from written_files import write_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -97,11 +98,9 @@ def test_major_brands() -> None:
 
 def folder(root: Path) -> Path:
     """Two images of each kind, under their names."""
-    for kind, suffix in (("avif", "avif"), ("heif", "HEIC")):
-        (root / kind).mkdir(parents=True)
-        for number, mode in enumerate(("RGB", "L")):
-            (root / kind / f"{number}.{suffix}").write_bytes(encoded(kind, mode))
-    return root
+    names = [("avif", "avif"), ("heif", "HEIC")]
+    modes = enumerate(("RGB", "L"))
+    return write_files(root, {f"{kind}/{n}.{end}": encoded(kind, mode) for n, mode in modes for kind, end in names})
 
 
 def test_a_folder_of_them_is_opened_built_and_read(tmp_path: Path, cli: Cli) -> None:

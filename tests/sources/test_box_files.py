@@ -71,9 +71,7 @@ def outcome(source: BoxFolder | BoxTable, name: str) -> list[Box] | str:
 def test_a_tar_is_its_files(tmp_path_factory: pytest.TempPathFactory, per_class: bool, texts: dict[str, str]) -> None:
     root = tmp_path_factory.mktemp("boxes")
     members = {f"{name[:3]}/{name}.xml" if per_class else f"val/{name}.xml": text for name, text in texts.items()}
-    for path, text in members.items():
-        (root / path).parent.mkdir(exist_ok=True)
-        (root / path).write_text(text)
+    write(root, members)
     tar = root / "boxes.tar.gz"
     tar.write_bytes(gzip.compress(tar_bytes({path: text.encode() for path, text in members.items()}), 1))
     table = read_box_tar(location(tar), None)

@@ -45,13 +45,10 @@ def devkit(data: bytes | None = None) -> bytes:
 def downloaded(tmp_path: Path) -> Path:
     """The files of ``stoker download imagenet``, with few images."""
     root = tmp_path / "imagenet"
-    (root / "bounding_boxes").mkdir(parents=True)
-    write(root, {"ILSVRC2012_img_train.tar": train_tar(TRAIN), "ILSVRC2012_img_val.tar": tar_of(*VALIDATION)})
-    (root / DEVKIT).write_bytes(devkit(ground_truth()))
     box = xml(("n01440764", "20", "10", "100", "50"), ("n09193705", "0", "0", "9", "9")).encode()
     boxes = gzip.compress(tar_bytes({"n01440764/n01440764_7.xml": box}))
-    (root / "bounding_boxes/annotations.tar.gz").write_bytes(boxes)
-    return root
+    tars = {"ILSVRC2012_img_train.tar": train_tar(TRAIN), "ILSVRC2012_img_val.tar": tar_of(*VALIDATION)}
+    return write(root, {**tars, DEVKIT: devkit(ground_truth()), "bounding_boxes/annotations.tar.gz": boxes})
 
 
 def test_the_bundled_list_is_that_of_ilsvrc_2012() -> None:
@@ -91,8 +88,7 @@ def test_the_devkit_is_found_in_any_form(downloaded: Path, where: str) -> None:
     if where in ("unpacked", "given folder"):
         kit.unlink()
         folder = downloaded if where == "unpacked" else downloaded.parent / "elsewhere"
-        (folder / "ILSVRC2012_devkit_t12/data").mkdir(parents=True)
-        (folder / "ILSVRC2012_devkit_t12/data" / GROUND_TRUTH).write_bytes(ground_truth())
+        write(folder, {f"ILSVRC2012_devkit_t12/data/{GROUND_TRUTH}": ground_truth()})
         given = None if where == "unpacked" else str(folder / "ILSVRC2012_devkit_t12")
     elif where == "alone":
         kit.unlink()

@@ -13,7 +13,7 @@ from PIL import Image
 import stoker
 from sources.layouts import LAYOUTS as SOURCES
 from sources.layouts import WARNINGS
-from sources.making import fill, listing, refused, write_lines
+from sources.making import fill, listing, refused, write, write_lines
 from stoker.errors import LabelWarning, SourceError
 from storage.store_folders import copy, store_folder
 
@@ -115,8 +115,7 @@ def test_a_folder_of_tables_is_no_class(tmp_path: Path, cli: Cli) -> None:
     """As of ISIC 2018."""
     images(tmp_path, "Lesion_Input/ISIC_{}.jpg")
     rows = [f"ISIC_{number},{number % 2}.0,{1 - number % 2}.0\n" for number in range(6)]
-    (tmp_path / "Lesion_GroundTruth").mkdir()
-    (tmp_path / "Lesion_GroundTruth" / "truth.csv").write_text("image,MEL,NV\n" + "".join(rows))
+    write(tmp_path, {"Lesion_GroundTruth/truth.csv": "image,MEL,NV\n" + "".join(rows)})
     table, given = refused(tmp_path).partition("; give ")[2].partition(";")[0].split(" with ")
     assert planned(cli, table, *given.split()) == {"MEL": 3, "NV": 3}
 
@@ -171,13 +170,11 @@ SINGLE_CLASS_TABLES = {
 def test_a_table_beside_a_single_class_is_told(table: tuple[str, str | bytes], problem: str, tmp_path: Path) -> None:
     fill(tmp_path, *(f"flowers/{number}.jpg" for number in range(6)))
     before = listing(tmp_path)
-    table_file, content = tmp_path / table[0], table[1]
-    table_file.write_bytes(content.encode() if isinstance(content, str) else content)
-    after = listing(tmp_path)
+    after = listing(write(tmp_path, dict([table])))
     assert (before.warnings, after.classes, after.fingerprint()) == ((), before.classes, before.fingerprint())
     (warning,) = after.label_warnings
     assert warning.startswith(f"all images of {tmp_path} are of one class, 'flowers', the name of their folder; ")
-    assert problem.replace("{}", str(table_file)) in warning
+    assert problem.replace("{}", str(tmp_path / table[0])) in warning
     (tmp_path / "classes.txt").write_text("flowers")
     assert listing(tmp_path, labels=str(tmp_path / "classes.txt")).label_warnings == ()
 
@@ -341,8 +338,7 @@ def test_what_may_belong_to_images_that_are_named_alone_is_told(
     files: tuple[str, ...], named: str, beside: str, give: str, tmp_path: Path
 ) -> None:
     root = tmp_path / "photos"
-    for pattern in files:
-        fill(root, *{pattern.format(number) for number in range(3)})
+    fill(root, *(pattern.format(number) for pattern in files for number in range(3)))
     if (root / "result.json").exists():
         (root / "result.json").write_text('{"images": []}')
     tree = listing(root / named)

@@ -13,6 +13,7 @@ from sources.layouts import cityscapes
 from sources.making import check_refused, fill, listing, png, split_sizes
 from stoker import fields
 from stoker.errors import SourceWarning, TooManyRejectsError
+from written_files import write_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -225,10 +226,7 @@ def test_folders_are_called_as_programs_and_data_sets_call_them(
 ) -> None:
     """COCO-Stuff, CamVid of CVAT, LabelMe and Supervisely."""
     fill(tmp_path, *(files[0].format(number) for number in range(4)), *(file.format(1) for file in files[2:]))
-    for number in range(4):
-        mask = tmp_path / files[1].format(number)
-        mask.parent.mkdir(parents=True, exist_ok=True)
-        mask.write_bytes(png(str(number), channels=1))
+    write_files(tmp_path, {files[1].format(number): png(str(number), channels=1) for number in range(4)})
     tree = listing(tmp_path)
     assert split_sizes(tree) == {split: 4}
     assert list(tree.fields) == ["mask"]
@@ -238,8 +236,5 @@ def test_folders_are_called_as_programs_and_data_sets_call_them(
 def test_years_behind_splits_are_cut_where_that_mixes_none(tmp_path: Path) -> None:
     for folder in ("train1", "train2"):
         fill(tmp_path, f"images/{folder}/0.jpg", f"images/{folder}/1.jpg")
-        for number in range(2):
-            mask = tmp_path / f"masks/{folder}/{number}.png"
-            mask.parent.mkdir(parents=True, exist_ok=True)
-            mask.write_bytes(png(str(number), channels=1))
+        write_files(tmp_path, {f"masks/{folder}/{number}.png": png(str(number), channels=1) for number in range(2)})
     assert split_sizes(listing(tmp_path)) == {"train": 4}

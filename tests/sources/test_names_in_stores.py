@@ -109,9 +109,8 @@ def test_an_image_in_no_folder_of_a_bucket_has_no_class(tmp_path: Path, bucket: 
 def test_options_may_be_urls(tmp_path: Path, bucket: StoreLocation) -> None:
     root = fill(tmp_path / "photos", "train/n02/1.jpg", "train/n01/2.jpg", "validation/ILSVRC2012_val_00000001.JPEG")
     side = tmp_path / "side"
-    (side / "xml").mkdir(parents=True)
-    (side / "xml/1.xml").write_text(xml(("n02", "10", "10", "50", "50")))
-    write(side, {"map.txt": "n02\tsecond\nn01\tfirst\n", "names.txt": "n01\tone\n", "labels.txt": "n01\n"})
+    texts = {"map.txt": "n02\tsecond\nn01\tfirst\n", "names.txt": "n01\tone\n", "labels.txt": "n01\n"}
+    write(side, {**texts, "xml/1.xml": xml(("n02", "10", "10", "50", "50"))})
     url = copied(side, side, bucket)
 
     def options(top: str) -> SourceOptions:

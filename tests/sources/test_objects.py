@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from sources.making import content, fill, listing, tar_of, xml
+from sources.making import content, fill, listing, tar_of, write, xml
 from stoker.errors import SourceError
 from stoker.sources import Item, ItemTableBuilder, with_objects
 
@@ -24,11 +24,7 @@ def root(tmp_path: Path) -> Path:
         "val/n01/4": "<annotation>",
         "val/n02/5": xml(*[("n02", "0", "0", "9", "9")] * 3),
     }
-    for name, text in annotations.items():
-        path = tmp_path / f"Annotations/{name}.xml"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return tmp_path
+    return write(tmp_path, {f"Annotations/{name}.xml": text for name, text in annotations.items()})
 
 
 def test_each_object_is_a_row(root: Path) -> None:

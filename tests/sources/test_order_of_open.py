@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import pytest
 
 import stoker
 from reference import pictures
+from sources.coco_files import write_json
 from sources.layouts import LAYOUTS
-from sources.making import content, fill, listing
+from sources.making import content, fill, listing, write
 from stoker.errors import ConfigError, StokerError
 from stoker.loader.feed import RunIdentity
 from stoker.order import Position
@@ -122,9 +122,7 @@ def test_states_of_another_order_are_refused(table: Path) -> None:
 
 
 def test_states_of_a_folder_stay_valid(tmp_path: Path) -> None:
-    for number in range(6):
-        fill(tmp_path, name := f"{number % 2}/{number}.jpg")
-        (tmp_path / name).write_bytes(pictures.jpeg(16, 16, number))
+    write(tmp_path, {f"{number % 2}/{number}.jpg": pictures.jpeg(16, 16, number) for number in range(6)})
     with stoker.Loader(stoker.open(tmp_path), batch_size=2, transform=stoker.Resize(8)) as loader:
         loader.load_state_dict(state_before(listing(tmp_path)))
         assert [batch.indices.tolist() for batch in loader] == [[4, 5]]
@@ -135,17 +133,13 @@ def captions(root: Path) -> Path:
     images = [{"id": at, "file_name": f"{name}.jpg", "width": 80, "height": 60} for at, name in enumerate("cab")]
     values: list[dict[str, object]] = [{"image_id": at, "caption": f"of {at}"} for at in range(3)]
     values += [{"image_id": at % 2, "category_id": 1, "bbox": [at, 2, 30, 40]} for at in range(3)]
-    path = root / "annotations/instances_train2017.json"
-    path.parent.mkdir()
-    path.write_text(json.dumps({"images": images, "annotations": values, "categories": [{"id": 1, "name": "x"}]}))
-    return path
+    document = {"images": images, "annotations": values, "categories": [{"id": 1, "name": "x"}]}
+    return write_json(root / "annotations/instances_train2017.json", document)
 
 
 def urls(root: Path) -> Path:
-    root.mkdir()
-    path = root / "urls.csv"
-    path.write_text("url,label,caption\n" + "".join(f"https://x.y/{3 - n},{n % 2},c{n}\n" for n in range(3)))
-    return path
+    rows = "".join(f"https://x.y/{3 - n},{n % 2},c{n}\n" for n in range(3))
+    return write(root, {"urls.csv": "url,label,caption\n" + rows}) / "urls.csv"
 
 
 @pytest.mark.parametrize(

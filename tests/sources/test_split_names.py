@@ -24,24 +24,19 @@ def class_folders(root: Path, name: str) -> Path:
 
 def metadata_in_splits(root: Path, name: str) -> Path:
     class_folders(root, name)
-    for split, rows in {"train": "cat/1.jpg,0\ndog/2.jpg,1", name: "cat/3.jpg,0", "test": "dog/4.jpg,1"}.items():
-        (root / split / "metadata.csv").write_text(f"file_name,label\n{rows}\n")
-    return root
+    rows = {"train": "cat/1.jpg,0\ndog/2.jpg,1", name: "cat/3.jpg,0", "test": "dog/4.jpg,1"}
+    return write(root, {f"{split}/metadata.csv": f"file_name,label\n{own}\n" for split, own in rows.items()})
 
 
 def metadata_above(root: Path, name: str) -> Path:
     paths = ("train/cat/1.jpg", "train/dog/2.jpg", f"{name}/cat/3.jpg", "test/dog/4.jpg")
-    fill(root, *paths)
-    (root / "metadata.csv").write_text("file_name,label\n" + "".join(f"{path},0\n" for path in paths))
-    return root
+    return write(fill(root, *paths), {"metadata.csv": "file_name,label\n" + "".join(f"{path},0\n" for path in paths)})
 
 
 def webdataset(root: Path, name: str) -> Path:
     for split, keys in {"train": "ab", name: "c", "test": "d"}.items():
-        (root / split).mkdir(parents=True)
-        (root / split / "0.tar").write_bytes(
-            tar_bytes({f"{key}.{end}": b"0" for key in keys for end in ("jpg", "cls")})
-        )
+        members = {f"{key}.{end}": b"0" for key in keys for end in ("jpg", "cls")}
+        write(root, {f"{split}/0.tar": tar_bytes(members)})
     return root
 
 

@@ -36,28 +36,22 @@ SYNSETS = "n02\nn01\n"
 @pytest.fixture
 def unpacked(tmp_path: Path) -> Path:
     root = tmp_path / "unpacked"
-    for name, files in TRAIN.items():
-        (root / "train" / name).mkdir(parents=True)
-        fill(root, *(f"train/{name}/{file}" for file in files))
+    fill(root, *(f"train/{name}/{file}" for name, files in TRAIN.items() for file in files))
     fill(root, *(f"val/{name}/{file}" for file, name in VAL.items()), *(f"test/{file}" for file in TEST))
-    for name, text in BOXES.items():
-        (root / "bounding_boxes" / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / "bounding_boxes" / name).write_text(text)
-    (root / "words.txt").write_text(WORDS)
-    return root
+    return write(root, {f"bounding_boxes/{name}": text for name, text in BOXES.items()} | {"words.txt": WORDS})
 
 
 @pytest.fixture
 def packed(tmp_path: Path) -> Path:
-    root = tmp_path / "packed"
-    root.mkdir()
-    (root / "ILSVRC2012_img_train.tar").write_bytes(train_tar(TRAIN))
-    (root / "ILSVRC2012_img_val.tar").write_bytes(tar_of(*VAL))
-    (root / "ILSVRC2012_img_test_v10102019.tar").write_bytes(tar_of("test/" + TEST[0], "test/" + TEST[1]))
     boxes = tar_bytes({name: text.encode() for name, text in BOXES.items()})
-    (root / "ILSVRC2012_bbox_train_v2.tar.gz").write_bytes(gzip.compress(boxes))
-    write(root, {"words.txt": WORDS, "imagenet_2012_validation_synset_labels.txt": SYNSETS})
-    return root
+    tars = {
+        "img_train.tar": train_tar(TRAIN),
+        "img_val.tar": tar_of(*VAL),
+        "img_test_v10102019.tar": tar_of("test/" + TEST[0], "test/" + TEST[1]),
+        "bbox_train_v2.tar.gz": gzip.compress(boxes),
+    }
+    write(tmp_path / "packed", {"words.txt": WORDS, "imagenet_2012_validation_synset_labels.txt": SYNSETS})
+    return write(tmp_path / "packed", {f"ILSVRC2012_{name}": data for name, data in tars.items()})
 
 
 def everything(tree: Source) -> dict[str, list[tuple[object, ...]]]:

@@ -68,7 +68,7 @@ def test_images_beside_their_xml_as_roboflow_and_labelimg_write_them(tmp_path: P
         "1 annotation of images that are not there",
     )
     flat = fill(tmp_path / "c", "1.jpg", "2.JPG", "classes.txt")
-    (flat / "1.xml").write_text(xml(("cat", "1", "1", "100", "50")))
+    write(flat, {"1.xml": xml(("cat", "1", "1", "100", "50"))})
     assert boxes_of(listing(flat)) == {"train 1.jpg": [Box(0.005, 0.01, 0.5, 0.5, 0)], "train 2.JPG": []}
 
 
@@ -82,8 +82,7 @@ def test_images_beside_their_xml_as_roboflow_and_labelimg_write_them(tmp_path: P
 )
 def test_xml_of_class_folders_leaves_them_class_folders(paths: tuple[str, ...], tmp_path: Path) -> None:
     fill(tmp_path, *paths)
-    for path in tmp_path.rglob("*.xml"):
-        path.write_text(xml(("cat", "1", "1", "100", "50")))
+    write(tmp_path, {path: xml(("cat", "1", "1", "100", "50")) for path in paths if path.endswith(".xml")})
     assert listing(tmp_path).classes == (b"cat", b"dog")
 
 
@@ -101,9 +100,7 @@ LISTS: list[tuple[dict[str, str], dict[str, int] | str]] = [
 @pytest.mark.parametrize(("lists", "expected"), LISTS)
 def test_splits_are_lists_of_image_sets(lists: dict[str, str], expected: dict[str, int] | str, tmp_path: Path) -> None:
     fill(tmp_path, *(f"JPEGImages/{number}.jpg" for number in (1, 2, 3)), "Annotations/readme.txt")
-    for name, lines in lists.items():
-        (tmp_path / f"ImageSets/{name}.txt").parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / f"ImageSets/{name}.txt").write_text(lines)
+    write(tmp_path / "ImageSets", {f"{name}.txt": lines for name, lines in lists.items()})
     if isinstance(expected, str):
         message = check_refused(tmp_path)
         assert expected in message
@@ -117,9 +114,7 @@ def test_splits_are_lists_of_image_sets(lists: dict[str, str], expected: dict[st
 def test_names_have_braces_and_bytes_that_are_not_utf_8(tmp_path: Path) -> None:
     root = tmp_path / "a{0}\udcff"
     fill(root, "JPEGImages/1.jpg", "Annotations/readme.txt")
-    (root / "ImageSets").mkdir()
-    for name in ("train", "odd{x}\udcff"):
-        (root / f"ImageSets/{name}.txt").write_text("1")
+    write(root / "ImageSets", dict.fromkeys(("train.txt", "odd{x}\udcff.txt"), "1"))
     tree = listing(root)
     assert len(tree.splits["train"]) == 1
     assert f"lists of no split in {root}/ImageSets, not used: odd{{x}}\udcff" in tree.warnings
@@ -130,7 +125,7 @@ def devkit(tmp_path: Path) -> Path:
     """Images with two objects each, masks of two of them with void pixels, as VOC has them."""
     root = tmp_path / "VOCdevkit/VOC2012"
     draws = np.random.default_rng(0)
-    for folder in ("JPEGImages", "Annotations", "SegmentationClass", "ImageSets/Main", "ImageSets/Segmentation"):
+    for folder in ("JPEGImages", "Annotations", "SegmentationClass"):
         (root / folder).mkdir(parents=True)
     for number in range(4):
         pixels = draws.integers(0, 255, (*SIDES[::-1], 3), dtype=np.uint8)
@@ -146,9 +141,8 @@ def devkit(tmp_path: Path) -> Path:
         mask = Image.fromarray(ids, "P")
         mask.putpalette(bytes(range(256)) * 3)
         mask.save(root / f"SegmentationClass/{number}.png")
-    (root / "ImageSets/Main/train.txt").write_text("0\n1\n2\n")
-    (root / "ImageSets/Main/val.txt").write_text("3\n")
-    write(root, {"ImageSets/Segmentation/train.txt": "1\n", "ImageSets/Segmentation/val.txt": "3\n"})
+    lists = {"Main/train": "0\n1\n2\n", "Main/val": "3\n", "Segmentation/train": "1\n", "Segmentation/val": "3\n"}
+    write(root / "ImageSets", {f"{name}.txt": lines for name, lines in lists.items()})
     return tmp_path
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import stoker
 from reference import pictures
-from sources.making import check_refused, content, listing, picture, split_sizes, tar_bytes, tar_of, write
+from sources.making import check_refused, content, fill, listing, picture, split_sizes, tar_bytes, tar_of, write
 from stoker import fields
 from stoker.cli.main import main
 from stoker.errors import SourceError, TooManyRejectsError
@@ -155,11 +155,7 @@ def test_a_folder_of_shards_has_splits_by_names_or_folders(tmp_path: Path) -> No
         one_tar(tmp_path, A, name)
     tree = listing(tmp_path)
     assert split_sizes(tree) == {"train": 2, "validation": 1, "test": 1}
-    (tmp_path / "more/train").mkdir(parents=True)
-    (tmp_path / "more/val").mkdir()
-    one_tar(tmp_path, A, "more/train/0.tar")
-    one_tar(tmp_path, A, "more/val/0.tar")
-    tree = listing(tmp_path / "more")
+    tree = listing(write(tmp_path / "more", dict.fromkeys(("train/0.tar", "val/0.tar"), tar_bytes(A))))
     assert split_sizes(tree) == {"train": 1, "validation": 1}
 
 
@@ -349,11 +345,7 @@ def test_the_first_tar_with_files_says_what_all_are(tmp_path: Path) -> None:
 
 
 def test_a_damaged_tar_beside_images_of_a_split_is_not_the_split(tmp_path: Path) -> None:
-    (tmp_path / "train/cat").mkdir(parents=True)
-    (tmp_path / "test").mkdir()
-    for name in ("train/cat/1.jpg", "test/2.jpg", "test/more.tar"):
-        (tmp_path / name).write_bytes(content(name))
-    assert listing(tmp_path).classes == (b"cat",)
+    assert listing(fill(tmp_path, "train/cat/1.jpg", "test/2.jpg", "test/more.tar")).classes == (b"cat",)
 
 
 def test_labels_beside_tars_name_the_ids(tmp_path: Path) -> None:
@@ -405,16 +397,13 @@ def test_braces_name_the_shards_that_webdataset_reads(tmp_path: Path, cli: Cli) 
 
 
 def test_braces_in_folders_of_splits(tmp_path: Path) -> None:
-    for folder in ("train", "val", "more"):
-        (tmp_path / folder).mkdir()
-        one_tar(tmp_path / folder, A, "test-0.tar")
+    write(tmp_path, {f"{folder}/test-0.tar": tar_bytes(A) for folder in ("train", "val", "more")})
     for folders, splits in (("train,val", {"train", "validation"}), ("train,more", {"test"}), ("val,val", {"test"})):
         assert listing(tmp_path / f"{{{folders}}}/test-{{0..0}}.tar").splits.keys() == splits
 
 
 def test_braces_name_tars_of_class_folders_too(tmp_path: Path) -> None:
-    for name in ("cat", "dog"):
-        (tmp_path / f"{name}.tar").write_bytes(tar_of(f"{name}/1.jpg", f"{name}/2.jpg", "other/3.jpg"))
+    write(tmp_path, {f"{name}.tar": tar_of(f"{name}/1.jpg", f"{name}/2.jpg", "other/3.jpg") for name in ("cat", "dog")})
     tree = listing(tmp_path / "{cat,dog}.tar")
     assert tree.classes == (b"cat", b"dog", b"other")
     assert len(tree.table) == 6
@@ -443,10 +432,8 @@ def test_braces_that_name_no_tars_are_refused(pattern: str, problem: str, tmp_pa
 
 
 def test_names_with_braces_are_names(tmp_path: Path) -> None:
-    one_tar(tmp_path, A, "{a,b}.tar")
+    write(tmp_path, dict.fromkeys(("{a,b}.tar", "{x}/1.tar"), tar_bytes(A)))
     assert items(listing(tmp_path / "{a,b}.tar")) == {"a.jpg": 0}
-    (tmp_path / "{x}").mkdir()
-    one_tar(tmp_path / "{x}", A, "1.tar")
     assert items(listing(tmp_path / "{x}/{1..1}.tar")) == {"a.jpg": 0}
 
 

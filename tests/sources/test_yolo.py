@@ -26,10 +26,7 @@ def dataset(root: Path, yaml: str, *images: str, **labels: str) -> Path:
     """A folder with a ``data.yaml``, images, and texts in ``labels/train``."""
     fill(root, *images)
     (root / "labels/train").mkdir(parents=True, exist_ok=True)
-    for name, text in labels.items():
-        (root / f"labels/train/{name}.txt").write_text(text)
-    (root / "data.yaml").write_text(yaml)
-    return root
+    return write(root, {f"labels/train/{name}.txt": text for name, text in labels.items()} | {"data.yaml": yaml})
 
 
 def test_boxes_and_classes_of_a_folder_and_of_its_file(tmp_path: Path) -> None:
@@ -153,9 +150,8 @@ def test_splits_are_lists_of_files(tmp_path: Path) -> None:
     root = dataset(tmp_path, yaml, "lists/images/7.jpg")
     (root / "lists/train.txt").write_text("images/1.jpg\r\n./images/7.jpg\n\nimages/0.jpg\nimages/1.jpg\n")
     (root / "val.txt").write_text(f"./images/2.jpg\n{root}/images/3.jpg\nimages/gone.jpg")
-    for path, label in (("labels/1", 1), ("lists/labels/7", 0), ("labels/3", 1)):
-        (root / path).parent.mkdir(exist_ok=True)
-        (root / f"{path}.txt").write_text(f"{label} 0.5 0.5 0.5 0.5\n")
+    boxes = {"labels/1.txt": 1, "lists/labels/7.txt": 0, "labels/3.txt": 1}
+    write(root, {path: f"{label} 0.5 0.5 0.5 0.5\n" for path, label in boxes.items()})
     tree = listing(root)
     train = ["images/0.jpg", "images/1.jpg", "images/1.jpg", "lists/images/7.jpg", "more/images/9.jpg"]
     assert sorted(split_paths(tree)["train"]) == train
@@ -163,15 +159,8 @@ def test_splits_are_lists_of_files(tmp_path: Path) -> None:
         [f"{root}/images/3.jpg", "images/2.jpg", "images/gone.jpg"]
     )
     labels = {item.name: [box.label for box in tree.read_boxes(item, "train")] for item in tree.table}
-    assert labels == {
-        b"0.jpg": [],
-        b"1.jpg": [1],
-        b"7.jpg": [0],
-        b"9.jpg": [],
-        b"3.jpg": [1],
-        b"2.jpg": [],
-        b"gone.jpg": [],
-    }
+    boxed = {b"1.jpg": [1], b"7.jpg": [0], b"3.jpg": [1]}
+    assert labels == boxed | {name: [] for name in (b"0.jpg", b"9.jpg", b"2.jpg", b"gone.jpg")}
     assert tree.ignored == {"in no list": 3}
     assert tree.warnings == (
         f"{root}/data.yaml: test is 'gone.txt', a list that is not there",
@@ -186,11 +175,9 @@ def test_splits_are_lists_of_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("before", "is_file"), [("data/", True), ("data/", False), ("coco8/", True), ("", True)])
 def test_lists_of_exports_begin_with_the_folder_itself(before: str, is_file: bool, tmp_path: Path) -> None:
     """CVAT writes ``data/`` in ``data.yaml`` and before each line; no such folder is in the archive."""
-    (tmp_path / "coco8").mkdir()
     yaml = f"names: [a, b]\npath: .\ntrain: {before if not is_file else ''}train.txt\n"
-    root = dataset(tmp_path / "coco8", yaml, "images/train/1.jpg", "images/train/2.jpg")
-    (root / "labels/train").mkdir(parents=True, exist_ok=True)
-    (root / "labels/train/1.txt").write_text("1 0.5 0.5 0.25 0.5\n")
+    text = {"1": "1 0.5 0.5 0.25 0.5\n"}
+    root = dataset(tmp_path / "coco8", yaml, "images/train/1.jpg", "images/train/2.jpg", **text)
     (root / "train.txt").write_text(f"{before}images/train/1.jpg\n{before}images/train/2.jpg\n")
     tree = listing(root)
     assert split_paths(tree) == {"train": ["images/train/1.jpg", "images/train/2.jpg"]}
@@ -208,8 +195,8 @@ def test_a_list_whose_images_are_not_there_is_refused(line: str, tmp_path: Path)
 
 def test_a_file_of_any_name_counts_where_it_is_the_only_one(tmp_path: Path) -> None:
     fill(tmp_path, "images/train/1.jpg", "big.yaml")
-    (tmp_path / "coco128.yaml").write_text("path: ../datasets/coco128\ntrain: images/train\nnc: 2\n")
-    write(tmp_path, {"hyp.yml": "train: {lr: 1}\nnames: x\n", "broken.yaml": "["})
+    own = "path: ../datasets/coco128\ntrain: images/train\nnc: 2\n"
+    write(tmp_path, {"coco128.yaml": own, "hyp.yml": "train: {lr: 1}\nnames: x\n", "broken.yaml": "["})
     tree = listing(tmp_path)
     assert (tree.classes, split_paths(tree)) == ((b"class_0", b"class_1"), {"train": ["images/train/1.jpg"]})
     (tmp_path / "other.yaml").write_text("train: images/train\nnames: [a]\n")

@@ -17,6 +17,7 @@ from stoker.forks import PerProcess
 from stoker.storage import from_uri, location, retrying, stores, web
 from storage import hub_server
 from storage.store_folders import forget
+from written_files import write_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,19 +54,12 @@ def photos(names: tuple[str, ...]) -> dict[str, bytes]:
 NAMES = tuple(f"{kind}/a photo #{number}?100%.jpg" for kind in ("cat", "dog") for number in range(5))
 
 
-def copy(files: dict[str, bytes], folder: Path) -> Path:
-    for name, data in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(data)
-    return folder
-
-
 def test_a_dataset_is_that_of_its_copy(tmp_path: Path, hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     files = photos(NAMES)
     sizes = [len(data) for data in files.values()]
     assert min(sizes) < hub_server.LARGE < max(sizes)
     sha = hub.commit(files)
-    here = stoker.open(copy(files, tmp_path / "copy") / "data", "train")
+    here = stoker.open(write_files(tmp_path / "copy", files) / "data", "train")
     there = stoker.open(f"{HOME}/data", "train")
     assert [sample.encoded for sample in there] == [sample.encoded for sample in here]
     assert there.identity == here.identity
@@ -111,7 +105,7 @@ def test_the_token_is_for_the_hub_alone(hub: Hub, monkeypatch: pytest.MonkeyPatc
     forget(monkeypatch)
     assert pickle.loads(sent).read_bytes() == b"l" * 2000
     forget(monkeypatch)
-    copy({"home/token": f"{hub_server.TOKEN}\n".encode()}, tmp_path)
+    write_files(tmp_path, {"home/token": f"{hub_server.TOKEN}\n"})
     assert location(f"{HOME}/small").read_bytes() == b"s"
     assert hub_server.TOKEN not in f"{file!r}{stores.given!r}{traceback.format_exception(caught.value)}"
 

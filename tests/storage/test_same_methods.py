@@ -10,6 +10,7 @@ import pytest
 
 from stoker.storage import LocalLocation
 from storage.store_folders import STORES, store_folder
+from written_files import write_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -133,15 +134,12 @@ def test_writing(folder: Location) -> None:
 
 
 def test_links_of_a_disk(tmp_path: Path) -> None:
-    (tmp_path / "top/deep").mkdir(parents=True)
-    (tmp_path / "top/deep/file").write_bytes(b"x")
+    write_files(tmp_path, {"top/deep/file": b"x", "elsewhere/file": b"xy"})
     (tmp_path / "top/circle").symlink_to(tmp_path / "top")
     (tmp_path / "top/nowhere").symlink_to("gone")
     os.mkfifo(tmp_path / "top/pipe")
     top = LocalLocation(tmp_path / "top")
     assert sorted(top.files_below()) == [(b"deep/file", 1), (b"nowhere", 0), (b"pipe", None)]
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "elsewhere/file").write_bytes(b"xy")
     (tmp_path / "top/link").symlink_to(tmp_path / "elsewhere")
     entered: list[tuple[bytes, bool]] = []
 

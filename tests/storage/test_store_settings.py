@@ -15,6 +15,7 @@ from servers.web import WebHandler, web_server
 from stoker.errors import ConfigError
 from stoker.storage import location, retrying, stores
 from storage.store_folders import forget
+from written_files import write_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,11 +67,8 @@ def test_a_container_of_an_account_is_built_and_read(
     else:
         settings["account_name"] = azure.ACCOUNT
     settings |= {"sas_token": f"?{azure.SAS}"} if kind == "sas" else {"account_key": azure.KEY}
-    source = tmp_path / "photos"
-    for number in range(6):
-        path = source / f"{'cat' if number % 2 else 'dog'}/{number}.jpg"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(pictures.jpeg(40, 30, number))
+    images = {f"{('dog', 'cat')[number % 2]}/{number}.jpg": pictures.jpeg(40, 30, number) for number in range(6)}
+    source = write_files(tmp_path / "photos", images)
     folder = location(f"{url}/built", **settings)
     report = stoker.build(source, folder, shards=2, progress=False)
     copy = stoker.build(source, tmp_path / "here", shards=2, progress=False)

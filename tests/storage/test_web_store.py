@@ -23,6 +23,7 @@ from stoker.errors import ConfigError, DatasetNotFoundError, SourceError, Stoker
 from stoker.forks import PerProcess
 from stoker.sources import list_source
 from stoker.storage import location, retrying, stores, web
+from written_files import write_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -225,8 +226,7 @@ def test_nothing_is_written_to_a_web_server(tmp_path: Path, server: FileServer) 
 
 
 def test_images_by_url_stand_in_lists_of_their_own(tmp_path: Path, server: FileServer) -> None:
-    (tmp_path / "cat").mkdir()
-    (tmp_path / "cat/1.jpg").write_bytes(pictures.jpeg(40, 30, 1))
+    write_files(tmp_path, {"cat/1.jpg": pictures.jpeg(40, 30, 1)})
     for lines in (f"cat/1.jpg\n{server.url}/cat/2.jpg\n", f"cat/gone.jpg,1\n{server.url}/cat/2.jpg,1\n"):
         (tmp_path / "list.txt").write_text(lines)
         with pytest.raises(SourceError, match=r"line 2 of .*list.txt is the URL of a web server, but the list does"):
@@ -282,8 +282,7 @@ def test_a_list_of_signed_images_keeps_no_signature(tmp_path: Path, server: File
     (server.root / "a.jpg").write_bytes(pictures.jpeg(40, 30, 1))
     for folder, secret in (("first", "1"), ("again", "2")):
         urls = [f"{server.url}/{name}?sig={secret}&se=2026-01-01" for name in ("a.jpg", "gone.jpg")]
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "list.txt").write_text("\n".join([*urls, f"{server.url}/a.jpg?width=3"]))
+        write_files(tmp_path / folder, {"list.txt": "\n".join([*urls, f"{server.url}/a.jpg?width=3"])})
         report = stoker.build(tmp_path / folder / "list.txt", tmp_path / f"{folder}.out", max_rejects=1, progress=False)
         assert [reject.key for reject in report.rejects] == [f"{server.url}/gone.jpg"]
     built = contents(tmp_path / "first.out")

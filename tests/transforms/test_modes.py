@@ -24,6 +24,7 @@ from stoker.cli.main import main
 from stoker.loader import FILE_SCHEMA
 from stoker.recipe import Recipe, decode_with_pillow, sniff
 from transforms.cases import any_transform
+from written_files import write_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -177,17 +178,13 @@ def names_in(mode: str) -> list[str]:
 
 
 def write_folder(folder: Path, names: list[str]) -> Path:
-    (folder / "class").mkdir(parents=True)
-    for name in names:
-        (folder / "class" / f"{name}.bin.JPEG").write_bytes(FILES[name][1])  # content decides, never the name
-    return folder
+    """Content decides, never the name."""
+    return write_files(folder, {f"class/{name}.bin.JPEG": FILES[name][1] for name in names})
 
 
 def write_shards(folder: Path, names: list[str]) -> Path:
     records = [payload(number, FILES[name][1]) for number, name in enumerate(names)]
-    folder.mkdir()
-    (folder / "train-00000-of-00001.tfrecord").write_bytes(b"".join(map(tfrecord.frame, records)))
-    return folder
+    return write_files(folder, {"train-00000-of-00001.tfrecord": b"".join(map(tfrecord.frame, records))})
 
 
 @pytest.fixture(scope="module")
