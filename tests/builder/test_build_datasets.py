@@ -21,13 +21,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PRESETS: list[dict[str, Any]] = [
-    {},
-    {"preset": "imagenet"},
-    {"preset": "dlbs"},
-    {"preset": "dogs-onehot"},
-    {"preset": "imagenet-nvidia"},
+    {}, {"preset": "imagenet"}, {"preset": "dlbs"}, {"preset": "dogs-onehot"}, {"preset": "imagenet-nvidia"},
     {"label_base": 1},
-]
+]  # fmt: skip
 
 
 def build(source: Any, destination: Path, **settings: Any) -> Path:

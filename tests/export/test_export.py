@@ -418,16 +418,9 @@ def test_the_same_bytes_each_time(to: Any, rich: Path, tmp_path: Path) -> None:
 
 def test_names_are_made_safe_and_unique(tmp_path: Path) -> None:
     names = [
-        "../../x.jpg",
-        "a/x.jpg",
-        ".hidden.jpeg",
-        "no suffix",
-        "png.jpg",
-        "x.JPG",
-        "é" * 150 + ".jpg",
-        "ü" * 127,
+        "../../x.jpg", "a/x.jpg", ".hidden.jpeg", "no suffix", "png.jpg", "x.JPG", "é" * 150 + ".jpg", "ü" * 127,
         "tab\t.jpg",
-    ]
+    ]  # fmt: skip
     images = [pictures.jpeg(20, 20, number) for number in range(len(names))]
     images[4] = encoded(np.zeros((9, 9), np.uint8), "PNG")
     payloads = [
@@ -445,14 +438,8 @@ def test_names_are_made_safe_and_unique(tmp_path: Path) -> None:
     files = {path.name: path.read_bytes() for path in (tmp_path / "out" / "train" / "00000").iterdir()}
     assert sorted(files.values()) == sorted(images)
     assert files.keys() >= {
-        "x.jpg",
-        "x-1.jpg",
-        "hidden.jpeg",
-        "no suffix.jpg",
-        "png.png",
-        "x.JPG",
-        "tab\\t.jpg".replace("\\", "_"),
-    }
+        "x.jpg", "x-1.jpg", "hidden.jpeg", "no suffix.jpg", "png.png", "x.JPG", "tab\\t.jpg".replace("\\", "_"),
+    }  # fmt: skip
     assert {path.name for path in tmp_path.iterdir()} == {"train-00000-of-00001", "out"}
 
 

@@ -89,14 +89,10 @@ def tensors(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ("nothing", "nothing"),
-        ("nothing", "faulthandler"),
-        ("nothing", "c"),
-        ("faulthandler", "nothing"),
-        ("faulthandler", "disable"),
-        ("limit", "nothing"),
+        ("nothing", "nothing"), ("nothing", "faulthandler"), ("nothing", "c"), ("faulthandler", "nothing"),
+        ("faulthandler", "disable"), ("limit", "nothing"),
     ],
-)
+)  # fmt: skip
 @pytest.mark.slow
 def test_a_shard_that_is_cut_under_a_loader(tensors: Path, before: str, after: str) -> None:
     dataset = stoker.open(tensors)

@@ -52,15 +52,10 @@ def test_the_order_of_a_dict_does_not_show(drawn: tuple[dict, list[str]]) -> Non
 # Messages that no canonical writer makes, built from the grammar: fields in any order and any number of times.
 unknown_fields = st.sampled_from(
     [
-        b"\x78\x05",
-        b"\x78\x80\x00",
-        b"\x79" + bytes(8),
-        b"\x7d1234",
-        b"\x7a\x02yy",
-        b"\x7b\x7c",
+        b"\x78\x05", b"\x78\x80\x00", b"\x79" + bytes(8), b"\x7d1234", b"\x7a\x02yy", b"\x7b\x7c",
         b"\x7b\x08\x01\x13\x14\x7c",
     ]
-)
+)  # fmt: skip
 
 
 def message(*fields: st.SearchStrategy[bytes], least: int = 1, most: int = 3) -> st.SearchStrategy[bytes]:

@@ -22,13 +22,8 @@ from stoker.format import (
 from stoker.types import Box, Features, SchemaInfo, StoredFormat
 
 PRESETS: list[Schema] = [
-    ImagenetSchema(label_base=1),
-    NvidiaSchema(label_base=1),
-    DlbsSchema(),
-    TinySchema(),
-    DogsSchema(),
-    TfdsSchema(),
-]
+    ImagenetSchema(label_base=1), NvidiaSchema(label_base=1), DlbsSchema(), TinySchema(), DogsSchema(), TfdsSchema(),
+]  # fmt: skip
 NAMES = ["imagenet", "imagenet-nvidia", "dlbs", "tiny-imagenet", "dogs-onehot", "tfds"]
 
 

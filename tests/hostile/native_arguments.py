@@ -421,13 +421,8 @@ def arrays(sound: Any) -> list[Any]:
     info = np.iinfo(sound.dtype) if sound.dtype.kind in "iu" else np.finfo(sound.dtype)
     variants: list[Any] = [np.full_like(sound, info.min), np.full_like(sound, info.max), sound[:0], sound[..., :0]]
     variants += [
-        np.concatenate([sound, sound]),
-        sound[::-1],
-        sound.T,
-        sound.astype(np.float64),
-        sound[None],
-        sound.tolist(),
-    ]
+        np.concatenate([sound, sound]), sound[::-1], sound.T, sound.astype(np.float64), sound[None], sound.tolist(),
+    ]  # fmt: skip
     variants += [
         np.array(5, sound.dtype),
         np.broadcast_to(sound[:1], (2**31 + 5, *sound.shape[1:])),
@@ -460,14 +455,8 @@ def hostile(name: str, sound: Any) -> list[Any]:
         kinds += TEXT
     elif isinstance(sound, bytes):
         kinds += [
-            b"",
-            sound[:-1],
-            sound[: len(sound) // 2],
-            bytes(100),
-            sound * 50,
-            memoryview(sound)[::2],
-            bytearray(9),
-        ]
+            b"", sound[:-1], sound[: len(sound) // 2], bytes(100), sound * 50, memoryview(sound)[::2], bytearray(9),
+        ]  # fmt: skip
     elif isinstance(sound, np.ndarray):
         kinds += arrays(sound)
     elif isinstance(sound, tuple | list):

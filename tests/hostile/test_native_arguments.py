@@ -91,15 +91,10 @@ def test_a_transform_that_no_image_can_be_shown_with(changed: tuple[str, dict[st
 @pytest.mark.parametrize(
     "changed",
     [
-        {"brightness": [math.nan, 1.0]},
-        {"hue": [0.0, 1e300]},
-        {"contrast": [1.0, 0.5]},
-        {"contrast": [-1.0]},
-        {"saturation": []},
-        {"saturation": "x"},
-        {"sharpness": [1.0]},
+        {"brightness": [math.nan, 1.0]}, {"hue": [0.0, 1e300]}, {"contrast": [1.0, 0.5]}, {"contrast": [-1.0]},
+        {"saturation": []}, {"saturation": "x"}, {"sharpness": [1.0]},
     ],
-)
+)  # fmt: skip
 def test_changes_of_colour_that_there_are_not(changed: dict[str, Any]) -> None:
     sound = stoker.ColorJitter(0.0, (0.5, 1.5), 0.5, 0.1).native_settings()[1]
     _native.TransformSpec("Resize", {"size": [8]}, [("ColorJitter", sound)])

@@ -108,15 +108,9 @@ def test_bytes_come_in_any_form(tmp_path: Path, name: str) -> None:
     held = b"\0" * 7 + data + b"\0" * 9
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
         forms: list[Any] = [
-            bytearray(data),
-            memoryview(data),
-            memoryview(held)[7:-9],
-            np.frombuffer(data, np.uint8),
-            memoryview(data).cast("b"),
-            mapped,
-            path,
-            str(path),
-        ]
+            bytearray(data), memoryview(data), memoryview(held)[7:-9], np.frombuffer(data, np.uint8),
+            memoryview(data).cast("b"), mapped, path, str(path),
+        ]  # fmt: skip
         for form in forms:
             assert (image.decode(form) == expected).all()
             assert image.info(form) == image.info(data)

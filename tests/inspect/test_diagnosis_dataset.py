@@ -158,16 +158,9 @@ def slow_reads(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("slow")
     (folder / "slow.c").write_text(SHIM)
     command = [
-        "cc",
-        "-O1",
-        "-shared",
-        "-fPIC",
-        "-DNANOSECONDS=60000000",
-        "-o",
-        folder / "slow.so",
-        folder / "slow.c",
+        "cc", "-O1", "-shared", "-fPIC", "-DNANOSECONDS=60000000", "-o", folder / "slow.so", folder / "slow.c",
         "-ldl",
-    ]
+    ]  # fmt: skip
     subprocess.run(command, check=True)
     return folder / "slow.so"
 

@@ -319,13 +319,8 @@ def test_a_damaged_sample_costs_only_its_row(tmp_path: Path) -> None:
 def test_columns() -> None:
     spec = SheetSpec(transforms=(CROP, CENTER, stoker.ObjectCrops(24), stoker.Resize(32, hflip=1.0)), epochs=(2, 5))
     assert [(c.transform, c.epoch, c.object) for c in sheets.columns_of(spec, 2)] == [
-        (0, 2, 0),
-        (0, 5, 0),
-        (1, 2, 0),
-        (2, 2, 0),
-        (2, 2, 1),
-        (3, 2, 0),
-    ]
+        (0, 2, 0), (0, 5, 0), (1, 2, 0), (2, 2, 0), (2, 2, 1), (3, 2, 0),
+    ]  # fmt: skip
     assert [sheets.is_random(transform) for transform in spec.transforms] == [True, False, False, False]
     assert sheets.is_random(stoker.Resize(3, color_jitter=stoker.ColorJitter(0.4)))
 
@@ -333,18 +328,8 @@ def test_columns() -> None:
 def test_the_command(shard: Path, tmp_path: Path, cli: Cli) -> None:
     out = str(tmp_path / "a.png")
     words = [
-        "show",
-        str(shard),
-        "--out",
-        out,
-        "--transforms",
-        "train,eval",
-        "--epochs",
-        "1,9",
-        "--count",
-        "2",
-        "--json",
-    ]
+        "show", str(shard), "--out", out, "--transforms", "train,eval", "--epochs", "1,9", "--count", "2", "--json",
+    ]  # fmt: skip
     report = json.loads(cli(*words))
     assert (report["width"], len(report["indices"])) == (20 + 4 * (sheets.TILE_WIDTH + 20), 2)
     cli("show", shard, "--out", out, "--epochs", "1", code=2)

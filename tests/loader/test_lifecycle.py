@@ -151,16 +151,9 @@ def test_states_of_other_datasets_seeds_or_programs_are_refused(shards: list[Pat
         state = loader.state_dict()
         loader.load_state_dict(state)
         for change in [
-            {"dataset": "other"},
-            {"seed": 2},
-            {"shuffle": True},
-            {"version": 9},
-            {"consumed": 999},
-            {"consumed": 1.5},
-            {"epoch": "1"},
-            {"x": 1},
-            {3: 1},
-        ]:
+            {"dataset": "other"}, {"seed": 2}, {"shuffle": True}, {"version": 9}, {"consumed": 999},
+            {"consumed": 1.5}, {"epoch": "1"}, {"x": 1}, {3: 1},
+        ]:  # fmt: skip
             with pytest.raises(ConfigError):
                 loader.load_state_dict({**state, **change})
         for other in (None, [], 3):
@@ -181,30 +174,14 @@ def test_numbers_of_numpy_are_numbers_and_a_state_stays_json(shards: list[Path])
 @pytest.mark.parametrize(
     "settings",
     [
-        {"batch_size": 0},
-        {"batch_size": 2**21},
-        {"prefetch": -1},
-        {"drop_last": 1},
-        {"threads": 0},
-        {"seed": -1},
-        {"rank": 1, "world_size": 1},
-        {"tail": "keep"},
-        {"max_pixels": 0},
-        {"batch_size": 2.0},
-        {"threads": "2"},
-        {"max_bad": None},
-        {"max_bad": -1},
-        {"on_bad": "skip"},
-        {"shuffle": 1000},
-        {"output": "float32"},
-        {"boxes": True},
-        {"cache": "8GB"},
-        {"read_ahead": "8GB"},
-        {"transform": 224},
+        {"batch_size": 0}, {"batch_size": 2**21}, {"prefetch": -1}, {"drop_last": 1}, {"threads": 0}, {"seed": -1},
+        {"rank": 1, "world_size": 1}, {"tail": "keep"}, {"max_pixels": 0}, {"batch_size": 2.0}, {"threads": "2"},
+        {"max_bad": None}, {"max_bad": -1}, {"on_bad": "skip"}, {"shuffle": 1000}, {"output": "float32"},
+        {"boxes": True}, {"cache": "8GB"}, {"read_ahead": "8GB"}, {"transform": 224},
         {"transform": stoker.CenterCrop},
     ],
     ids=str,
-)
+)  # fmt: skip
 @pytest.mark.slow
 def test_settings_out_of_range_are_refused_at_once(shards: list[Path], settings: dict) -> None:
     with pytest.raises(ConfigError, match=next(iter(settings))):

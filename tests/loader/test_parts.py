@@ -46,20 +46,11 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> stoker.Dataset:
 @pytest.mark.parametrize(
     "index",
     [
-        slice(None, 7),
-        slice(3, -2),
-        slice(None, None, 2),
-        slice(None, None, -1),
-        slice(20, 2, -3),
-        slice(5, 5),
-        [5, 3, 7],
-        [-1, 0],
-        np.array([4, 9, 2], np.uint8),
-        np.arange(RECORDS) % 7 == 3,
-        [],
+        slice(None, 7), slice(3, -2), slice(None, None, 2), slice(None, None, -1), slice(20, 2, -3), slice(5, 5),
+        [5, 3, 7], [-1, 0], np.array([4, 9, 2], np.uint8), np.arange(RECORDS) % 7 == 3, [],
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_indexing_chooses_what_numpy_chooses(train: stoker.Dataset, index: Any) -> None:
     expected = np.arange(RECORDS)[np.asarray(index, np.int64) if isinstance(index, list) else index]
     part = train[index]

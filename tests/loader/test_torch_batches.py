@@ -71,13 +71,8 @@ def test_a_batch_moves_as_a_whole(how: dict[str, bool]) -> None:
     tensors = torch_batch(batch(boxes=Corners(np.ones(4), 1))).to("meta", **how)
     assert isinstance(tensors, TorchBatch)
     for tensor in (
-        tensors.images,
-        tensors.labels,
-        tensors.indices,
-        tensors.valid,
-        tensors.seeds,
-        tensors.boxes.corners,
-    ):
+        tensors.images, tensors.labels, tensors.indices, tensors.valid, tensors.seeds, tensors.boxes.corners,
+    ):  # fmt: skip
         assert tensor.device.type == "meta"
     assert tensors.position == ("epoch", 1)
 

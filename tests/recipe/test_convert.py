@@ -53,21 +53,11 @@ def test_keep_stores_the_very_bytes_of_a_plain_jpeg(data: bytes, check: Any) -> 
 @each(
     ("kind", "options"),
     [
-        ("PNG", {}),
-        ("PNG", {"mode": "L"}),
-        ("PNG", {"mode": "1"}),
-        ("PNG", {"mode": "P"}),
-        ("PNG", {"mode": "RGBA"}),
-        ("PNG", {"mode": "LA"}),
-        ("GIF", {"mode": "P"}),
-        ("BMP", {}),
-        ("WEBP", {"lossless": True}),
-        ("TIFF", {}),
-        ("TIFF", {"mode": "CMYK"}),
-        ("PPM", {}),
-        ("JPEG2000", {}),
+        ("PNG", {}), ("PNG", {"mode": "L"}), ("PNG", {"mode": "1"}), ("PNG", {"mode": "P"}),
+        ("PNG", {"mode": "RGBA"}), ("PNG", {"mode": "LA"}), ("GIF", {"mode": "P"}), ("BMP", {}),
+        ("WEBP", {"lossless": True}), ("TIFF", {}), ("TIFF", {"mode": "CMYK"}), ("PPM", {}), ("JPEG2000", {}),
     ],
-)
+)  # fmt: skip
 def test_for_readers_of_jpeg_other_formats_become_jpegs_of_the_same_pixels(kind: str, options: dict[str, Any]) -> None:
     data = save(kind, **options)
     stored = convert(data, JPEG_ONLY)

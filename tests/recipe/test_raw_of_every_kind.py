@@ -29,15 +29,10 @@ def array(stored: bytes, width: int, height: int, order: str = "HWC") -> np.ndar
 @each(
     ("mode", "options"),
     [
-        ("L", {}),
-        ("CMYK", {}),
-        ("RGB", {"progressive": True}),
-        ("RGB", {"format": "BMP"}),
-        ("P", {"format": "PNG"}),
-        ("LA", {"format": "PNG"}),
-        ("1", {"format": "TIFF"}),
+        ("L", {}), ("CMYK", {}), ("RGB", {"progressive": True}), ("RGB", {"format": "BMP"}), ("P", {"format": "PNG"}),
+        ("LA", {"format": "PNG"}), ("1", {"format": "TIFF"}),
     ],
-)
+)  # fmt: skip
 def test_every_kind_of_file_is_stored_as_pillow_decodes_it(mode: str, options: dict, order: str) -> None:
     data = pictures.jpeg(43, 29, mode=mode, **options)
     recipe = Recipe(encode=RawEncode("HWC" if order == "HWC" else "CHW"))
@@ -191,15 +186,11 @@ def test_pixels_are_taken_in() -> None:
 @each(
     "pixels",
     [
-        np.zeros((4, 5, 5), np.uint8),
-        np.zeros(5, np.uint8),
-        np.zeros((4, 5, 3), np.uint16),
-        np.zeros((0, 5, 3), np.uint8),
-        np.zeros((0, 5), np.uint8),
-        np.zeros((2, 4, 5, 3), np.uint8),
+        np.zeros((4, 5, 5), np.uint8), np.zeros(5, np.uint8), np.zeros((4, 5, 3), np.uint16),
+        np.zeros((0, 5, 3), np.uint8), np.zeros((0, 5), np.uint8), np.zeros((2, 4, 5, 3), np.uint8),
         np.zeros((4, 5, 3), np.float32),
     ],
-)
+)  # fmt: skip
 def test_arrays_that_are_not_images_are_refused(pixels: np.ndarray, recipe: Recipe) -> None:
     with pytest.raises(ImageError, match="pixels are uint8"):
         convert(pixels, recipe)

@@ -50,15 +50,8 @@ _PIECE = 1 << 18
 _REMEMBERED = 100_000
 # Of one connection, not of the message (RFC 9110, 7.6.1); aiohttp frames bodies itself.
 _HOP_BY_HOP = {
-    "connection",
-    "keep-alive",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-    "expect",
-}
+    "connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade", "expect",
+}  # fmt: skip
 _OWN_HEADERS = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 
 

@@ -262,14 +262,9 @@ def test_rows_without_an_image_or_a_value_are_rejects(tmp_path: Path) -> None:
     fill(tmp_path / "src", "1.png", "2.png", "more/.3.png")
     fill(tmp_path, "other/4.png")
     names = [
-        "1.png",
-        "2.png",
-        "gone.png",
-        "metadata.jsonl",
-        "more/.3.png",
-        "../other/4.png",
+        "1.png", "2.png", "gone.png", "metadata.jsonl", "more/.3.png", "../other/4.png",
         str(tmp_path / "other/4.png"),
-    ]
+    ]  # fmt: skip
     rows = [{"file_name": name, "n": None if name == "2.png" else [5]} for name in names]
     write_table(tmp_path / "src/metadata.jsonl", rows)
     with pytest.raises(TooManyRejectsError) as caught:

@@ -146,14 +146,8 @@ def test_list_and_plan_take_urls(
         return capfdbinary.readouterr().out.decode().splitlines()
 
     for pattern in (
-        "**/*.JPEG",
-        "*/d*/*.jp*",
-        "cat/cat_[01].JPEG",
-        "cat/cat_0.JPEG",
-        "**",
-        "*/.hidden/*",
-        "**/deep/**",
-    ):
+        "**/*.JPEG", "*/d*/*.jp*", "cat/cat_[01].JPEG", "cat/cat_0.JPEG", "**", "*/.hidden/*", "**/deep/**",
+    ):  # fmt: skip
         here = [line.replace(os.fspath(root), url) for line in lines(f"{root}/{pattern}")]
         assert lines(f"{url}/{pattern}") == here != [], pattern
     assert main(["list", f"{url}/*/none*"]) == 2

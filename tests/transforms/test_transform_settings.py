@@ -14,13 +14,8 @@ from small_cases import each
 from stoker.errors import ConfigError
 
 EVERY = [
-    stoker.RandomResizedCrop,
-    stoker.CenterCrop,
-    stoker.Resize,
-    stoker.TopLeft,
-    stoker.RawTensor,
-    stoker.ObjectCrops,
-]
+    stoker.RandomResizedCrop, stoker.CenterCrop, stoker.Resize, stoker.TopLeft, stoker.RawTensor, stoker.ObjectCrops,
+]  # fmt: skip
 MIRRORED = [kind for kind in EVERY if kind is not stoker.CenterCrop]
 RESAMPLED = [kind for kind in EVERY if kind not in (stoker.TopLeft, stoker.RawTensor)]
 
@@ -57,18 +52,11 @@ def test_a_filter_is_one_that_there_is(kind: type) -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        {"scale": (0.0, 1.0)},
-        {"scale": (0.5, 0.4)},
-        {"scale": (0.5, 1.1)},
-        {"scale": (math.nan, 1.0)},
-        {"ratio": (0.0, 1.0)},
-        {"ratio": (0.001, 1.0)},
-        {"ratio": (1.0, 101.0)},
-        {"scale": 0.5},
-        {"scale": (0.1, 0.2, 0.3)},
-        {"ratio": ("1", "2")},
+        {"scale": (0.0, 1.0)}, {"scale": (0.5, 0.4)}, {"scale": (0.5, 1.1)}, {"scale": (math.nan, 1.0)},
+        {"ratio": (0.0, 1.0)}, {"ratio": (0.001, 1.0)}, {"ratio": (1.0, 101.0)}, {"scale": 0.5},
+        {"scale": (0.1, 0.2, 0.3)}, {"ratio": ("1", "2")},
     ],
-)
+)  # fmt: skip
 def test_bounds_of_random_crops_grow_inside_their_limits(settings: dict[str, tuple[float, float]]) -> None:
     with pytest.raises(ConfigError, match=next(iter(settings))):
         stoker.RandomResizedCrop(8, **settings)
