@@ -110,15 +110,14 @@ def test_numbers_of_shards(settings: dict[str, int], ratio: float, expected: tup
 
 
 def test_settings_that_do_not_fit_are_refused() -> None:
-    tree = tree_of(train=[3], validation=[2])
-    with pytest.raises(ConfigError, match="shards is 4, but split 'train' has 3 items"):
-        make_plan(tree, settings_for(SOURCE, shards=4), RecordSize(1.0))
-    with pytest.raises(ConfigError, match="validation_shards is 3, but split 'validation' has 2 items"):
-        make_plan(tree, settings_for(SOURCE, validation_shards=3), RecordSize(1.0))
-    with pytest.raises(ConfigError, match="no split 'validation'"):
-        make_plan(tree_of(train=[3]), settings_for(SOURCE, validation_shards=1), RecordSize(1.0))
-    with pytest.raises(ConfigError, match="moves images of train to a new split validation"):
-        make_plan(tree, settings_for(SOURCE, split_fraction="validation=0.5"), RecordSize(1.0))
+    for items, settings, message in (
+        ({"train": [3], "validation": [2]}, {"shards": 4}, "shards is 4, but split 'train' has 3 items"),
+        ({"train": [3], "validation": [2]}, {"validation_shards": 3}, "is 3, but split 'validation' has 2 items"),
+        ({"train": [3]}, {"validation_shards": 1}, "no split 'validation'"),
+        ({"train": [3], "validation": [2]}, {"split_fraction": "val=0.5"}, "moves images of train to a new split val"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            make_plan(tree_of(**items), settings_for(SOURCE, **settings), RecordSize(1.0))
     with pytest.raises(SourceError, match="no image"):
         make_plan(tree_of(train=[0]), settings_for(SOURCE), RecordSize(1.0))
     for bad in ({"shards": 0}, {"threads": 0}, {"seed": -1}, {"max_rejects": -1}, {"shard_size": 0}):

@@ -14,8 +14,10 @@ from PIL import Image
 
 import stoker
 from loader.resuming import check_resume
+from reference import pictures
 from stoker import fields
 from stoker.errors import ConfigError, ImageError, SourceError, SourceWarning
+from written_files import write_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -147,9 +149,8 @@ def test_a_run_goes_on_but_not_with_other_records(records: list[Record]) -> None
 
 
 def test_a_mix_of_records_and_a_folder(records: list[Record], tmp_path: Path) -> None:
-    for name in ("cat", "dog"):
-        (tmp_path / name).mkdir()
-        Image.new("RGB", (30, 30), name and (9, 9, 9)).save(tmp_path / name / "a.png")
+    grey = pictures.encode(Image.new("RGB", (30, 30), (9, 9, 9)), format="PNG")
+    write_files(tmp_path, {"cat/a.png": grey, "dog/a.png": grey})
     parts = [stoker.open(FORMS[form](records), fields=FIELDS) for form in ("arrays", "bytes")]
     mixed = stoker.mix([*parts, stoker.open(tmp_path)])
     with stoker.Loader(mixed, 10, transform=stoker.CenterCrop(20), threads=2) as loader:
@@ -263,14 +264,14 @@ def test_bad_records_are_bad_samples_and_bad_classes_are_refused(records: list[R
 
 
 def test_what_has_no_meaning_for_records_is_refused(records: list[Record], tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="open a list of them, or build them first"):
-        stoker.open(iter(records))
-    with pytest.raises(ConfigError, match="labels has no effect where the source is records"):
-        stoker.open(records, labels="imagenet")
-    with pytest.raises(ConfigError, match="fields has no effect"):
-        stoker.open(tmp_path, fields=FIELDS)
-    with pytest.raises(ConfigError, match="the source has the splits test, train"):
-        stoker.open({"train": records, "test": records})
+    for source, settings, message in (
+        (iter(records), {}, "open a list of them, or build them first"),
+        (records, {"labels": "imagenet"}, "labels has no effect where the source is records"),
+        (tmp_path, {"fields": FIELDS}, "fields has no effect"),
+        ({"train": records, "test": records}, {}, "the source has the splits test, train"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            stoker.open(source, **settings)
     cache = stoker.NodeCache(tmp_path / "cache", "1MB")
     with pytest.raises(ConfigError, match="NodeCache keeps files"):
         stoker.Loader(stoker.open(FORMS["bytes"](records)), 2, transform=CROP, cache=cache)

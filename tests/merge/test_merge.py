@@ -48,8 +48,7 @@ def build(root: Path, classes: Mapping[str, int], *options: str, bad: bool = Fal
 
 
 def content(dataset: stoker.Dataset) -> list[tuple[str, str, bytes]]:
-    samples = [dataset[number] for number in range(len(dataset))]
-    return [(dataset.classes[sample.label].name, sample.source, sample.encoded) for sample in samples]
+    return [(dataset.classes[sample.label].name, sample.source, sample.encoded) for sample in dataset]
 
 
 def assert_sound(directory: Path) -> None:
@@ -193,16 +192,14 @@ def test_layouts_of_one_hot_labels_need_the_same_classes(tmp_path: Path) -> None
 
 def test_what_cannot_be_merged_is_named(pair: tuple[Path, Path], tmp_path: Path) -> None:
     (tmp_path / "train-00000-of-00001.tfrecord").write_bytes(b"")
-    with pytest.raises(
-        DatasetNotFoundError, match=r"has no manifest.json, so it cannot be merged; 'stoker build' makes"
+    for datasets, error, message in (
+        ([pair[0], tmp_path], DatasetNotFoundError, "has no manifest.json, so it cannot be merged; 'stoker build' mak"),
+        ([pair[0], tmp_path / "none"], DatasetNotFoundError, "none is not a dataset: there is no such directory"),
+        (pair[:1], ConfigError, "1 dataset to merge; give at least two"),
+        ([*pair, pair[0]], ConfigError, "are the same dataset"),
     ):
-        merge([pair[0], tmp_path], tmp_path / "whole")
-    with pytest.raises(DatasetNotFoundError, match="none is not a dataset: there is no such directory"):
-        merge([pair[0], tmp_path / "none"], tmp_path / "whole")
-    with pytest.raises(ConfigError, match="1 dataset to merge; give at least two"):
-        merge(pair[:1], tmp_path / "whole")
-    with pytest.raises(ConfigError, match="are the same dataset"):
-        merge([pair[0], pair[1], pair[0]], tmp_path / "whole")
+        with pytest.raises(error, match=message):
+            merge(datasets, tmp_path / "whole")
     with pytest.raises(DestinationError, match="is the source itself"):
         merge(pair, pair[1])
     merge(pair, tmp_path / "whole")
@@ -363,8 +360,7 @@ def with_boxes(root: Path, names: list[str] | None, labels: list[Any], classes: 
 def box_classes(directory: Path) -> list[tuple[str, list[str]]]:
     dataset = stoker.open(directory, "train")
     names = [*dataset.schema.box_names, "none"]
-    samples = [dataset[number] for number in range(len(dataset))]
-    return [(dataset.classes[sample.label].name, [names[box.label or 0] for box in sample.boxes]) for sample in samples]
+    return [(dataset.classes[sample.label].name, [names[box.label or 0] for box in sample.boxes]) for sample in dataset]
 
 
 @pytest.mark.parametrize("classes", [["ant", "bee"], ["cat", "bee"]])
@@ -396,14 +392,12 @@ def test_mixes_of_boxes_need_the_same_classes_of_boxes(tmp_path: Path) -> None:
     by_index = dict(zip(batch.indices.tolist(), batch.boxes.labels.tolist(), strict=True))
     own = [dataset[number].boxes[0].label for dataset in (dataset_a, dataset_c) for number in range(2)]
     assert [by_index[number] for number in range(4)] == own
+    differ = r"a and .*b do not have the same classes of boxes, so equal labels differ in"
+    moved = r"label_offsets would move the labels of boxes, too, .*; omit label_offsets="
     for of_boxes in (settings, {"transform": stoker.ObjectCrops(8)}):
-        with pytest.raises(
-            ConfigError, match=r"a and .*b do not have the same classes of boxes, so equal labels differ in"
-        ):
+        with pytest.raises(ConfigError, match=differ):
             stoker.Loader(stoker.mix([dataset_a, dataset_b]), 4, **of_boxes)
-        with pytest.raises(
-            ConfigError, match=r"label_offsets would move the labels of boxes, too, .*; omit label_offsets="
-        ):
+        with pytest.raises(ConfigError, match=moved):
             stoker.Loader(stoker.mix([dataset_a, dataset_c], label_offsets=[0, 2]), 4, **of_boxes)
     with stoker.Loader(stoker.mix([dataset_a, dataset_b]), 4, transform=stoker.Resize(8)) as loader:
         assert len(list(loader)) == 1
@@ -413,9 +407,7 @@ def test_boxes_may_have_the_classes_of_their_images(tmp_path: Path) -> None:
     folder = with_boxes(tmp_path / "a", ["ant", "bee"], ["bee", None, None, 0], ["ant", "bee"], 0)
     dataset = stoker.open(folder, "train")
     assert (dataset.schema.box_names, b"box_names" in (folder / "manifest.json").read_bytes()) == ((), False)
-    by_name = {
-        sample.source: (sample.label, sample.boxes[0].label) for sample in (dataset[number] for number in range(4))
-    }
+    by_name = {sample.source: (sample.label, sample.boxes[0].label) for sample in dataset}
     assert by_name == {"0": (0, 1), "1": (1, 1), "2": (0, 0), "3": (1, 0)}
 
 
