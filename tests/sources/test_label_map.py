@@ -56,7 +56,9 @@ def test_lists_count_their_lines(tmp_path: Path, text: str, texts: tuple[bytes, 
     [
         ("golden retriever\nblack cat\n", (b"golden retriever", b"black cat")),
         ("0:background\n1:n00000003\n2:n00000001\n3:n00000002\n", NAMES),  # as of TF-Slim
-        ("1:a\n3:b\n", (b"1:a", b"3:b")),  # no numbers, then
+        ('id,name\n1,cat\n0,"dog, big"\n', (b"dog, big", b"cat")),
+        ('["cat",\n "dog"]', (b"cat", b"dog")),
+        ('{"dog": 1, "cat": 0}', (b"cat", b"dog")),
     ],
 )
 def test_names_may_have_blanks_or_numbers_in_front(tmp_path: Path, text: str, names: tuple[bytes, ...]) -> None:
@@ -76,12 +78,12 @@ def test_json_counts_from_zero_or_one(tmp_path: Path, base: int, compressed: boo
     data = as_json(base).encode()
     where = write(tmp_path / "labels.json", gzip.compress(data) if compressed else data)
     texts = tuple(b"text %d" % label for label in range(base, base + 3))
-    assert read_label_map(where) == LabelMap(where, NAMES, texts)
+    assert read_label_map(where) == LabelMap(where, NAMES, texts, counts_from_1=base == 1)
 
 
 def test_the_devkits_text_file_is_in_the_order_of_its_numbers(tmp_path: Path) -> None:
     where = write(tmp_path / "map_clsloc.txt", "n00000001 2 a_b\nn00000002 3 c\nn00000003 1 d\n")
-    assert read_label_map(where) == LabelMap(where, NAMES, (b"d", b"a_b", b"c"))
+    assert read_label_map(where) == LabelMap(where, NAMES, (b"d", b"a_b", b"c"), counts_from_1=True)
 
 
 @pytest.mark.parametrize(
@@ -90,6 +92,7 @@ def test_the_devkits_text_file_is_in_the_order_of_its_numbers(tmp_path: Path) ->
         ("a\nb\n\na\n", "names a twice: in line 1 and in line 4"),
         ("a\tx\nb\ty\na\tz\n", "names a twice: in line 1 and in line 3"),
         ("n00000001 1 a\nn00000001 2 b\n", "names n00000001 twice"),
+        ("1:a\n3:b\n", "gives b the label 3 where 2 must follow"),
         ("n00000001 1 a\nn00000002 1 b\n", "gives n00000002 the label 1 where 2 must follow"),
         ("n00000001 1 a\nn00000002 3 b\n", "gives n00000002 the label 3 where 2"),
         ("n00000001 2 a\nn00000002 3 b\n", "gives n00000001 the label 2 where 0"),
@@ -107,7 +110,7 @@ def test_maps_that_contradict_themselves_are_refused(tmp_path: Path, text: str, 
 @pytest.mark.parametrize(
     "data",
     [
-        b"", b"\n\n", b"{", b'{"a": 1}', b'{"a": {"label": "0"}}', b'{"a": {"label": true}}', b'{"a": {}}', b"{}",
+        b"", b"\n\n", b"{", b'{"a": 1.5}', b'{"a": {"label": "0"}}', b'{"a": {"label": true}}', b'{"a": {}}', b"{}",
         b'{"a": {"label": 0, "human_labels": 3}}', b"\x1f\x8bxxxxxxxx", gzip.compress(b"{}" * 99)[:20], b"[1]" * 9**6,
         b"{" * 10**5,
     ],
@@ -147,6 +150,19 @@ def test_numbers_in_front_of_the_names_may_begin_with_1(tmp_path: Path) -> None:
     root = fill(tmp_path / "root", "n00000001/1.jpg", "n00000002/1.jpg", "n00000003/1.jpg")
     warning = f"{where} counts its classes from 1; they have these numbers only with label_base 1"
     assert listing(root, labels=where).warnings == (warning,)
+
+
+@pytest.mark.parametrize("text", ['{"1": "cat", "2": "dog", "3": "ant"}', "1:cat\n2:dog\n3:ant\n"])
+def test_a_map_that_counts_from_1_names_the_ids_that_it_has(tmp_path: Path, text: str) -> None:
+    where = write(tmp_path / "labels.json", text)
+    root = fill(tmp_path / "root", "a.jpg", "b.jpg")
+    (root / "metadata.csv").write_text("file_name,label\na.jpg,1\nb.jpg,2\n")
+    source = list_source(str(root), SourceOptions(labels=where))
+    assert source.classes == (b"cat", b"dog", b"ant")
+    assert source.table.labels.tolist() == [0, 1]
+    (root / "metadata.csv").write_text("file_name,label\na.jpg,1\nb.jpg,0\n")
+    with pytest.raises(SourceError, match=r"has the class id 0, but .* has 3 classes, the first of which is 1"):
+        list_source(str(root), SourceOptions(labels=where))
 
 
 @pytest.mark.parametrize("text", ["0:\n", "0: \n1:cat\n", "1:cat\n2:\n"])

@@ -5,14 +5,14 @@ A label map (`read_label_map`) fixes which class has which label:
 ====================================  ==============================================================================
 list                                  a label is
 ====================================  ==============================================================================
-one class a line                      the number of the line
+one class a line, or a JSON list      the number of the line or class
 ``CLASS<TAB>TEXT``                    the number of the line
 ``LOC_synset_mapping.txt`` (Kaggle)   the number of the line ``WNID TEXT, TEXT``
 ``imagenet_labels.json[.gz]``         ``{"WNID": {"label": 0, "human_labels": "TEXT"}}``, counted from 0 or from 1
-any ``.json``                         ``{"0": "CLASS"}``, counted in the same way
+any ``.json``                         ``{"0": "CLASS"}`` or ``{"CLASS": 0}``, counted in the same way
 ``map_clsloc.txt`` (devkit)           the middle column of ``WNID ID NAME``, from 1
 ``labels.txt`` of a dataset           the number of the line, without the background where labels start at 1
-``0:CLASS``, ``1:CLASS`` (TF-Slim)    the same
+``0:CLASS``, ``1:CLASS`` (TF-Slim)    the number, likewise without the background; also ``0,CLASS`` below a header
 the word ``imagenet``                 the number of the line in ``imagenet_classes.tsv``
 ====================================  ==============================================================================
 
@@ -101,6 +101,8 @@ _BREED_FOLDER = re.compile(rb"n[0-9]{8}-(.+)", re.DOTALL)
 _WNID = re.compile(rb"n[0-9]{8}")
 _WNID_IN_FRONT = re.compile(rb"\s*n[0-9]{8}(?!\S)")
 _DEVKIT_LINE = re.compile(rb"\s*(n[0-9]{8})\s+([0-9]{1,9})\s+(\S.*)", re.DOTALL)
+_NUMBERED_LINE = re.compile(rb"([0-9]{1,9})[:,](.*)", re.DOTALL)
+"""``0:CLASS`` or ``0,CLASS``."""
 _MAX_JSON_BYTES = 2**26
 _MAX_GROUND_TRUTH_BYTES = 2**24
 _VALIDATION_IMAGES = 50_000
@@ -136,7 +138,7 @@ class LabelMap:
         where: File it comes from.
         names: Names of the classes.
         texts: Their texts; empty where the list has none.
-        counts_from_1: Whether its lines begin with numbers, the first of which is 1.
+        counts_from_1: Whether it gives its classes numbers, the first of which is 1.
     """
 
     where: str
@@ -173,29 +175,15 @@ def read_label_map(where: str) -> LabelMap:
         message = f"{where} is the development kit of ImageNet or a part of it, not a list of classes; use"
         message += f" {option('labels')} imagenet for the 1,000 classes in the order of their WordNet ids, and"
         raise SourceError(f"{message} {option('validation_labels')} for the development kit", path=where)
-    if head.startswith(_GZIP_MAGIC) or head.lstrip().startswith(b"{"):
-        return _numbered(where, _json_entries(_read_json(path), where))
+    if head.startswith(_GZIP_MAGIC) or head.lstrip()[:1] in (b"{", b"["):
+        return _from_json(where, _read_json(path))
     lines = list(islice(nonblank_lines(path), MAX_CLASSES + 1))
     if len(lines) > MAX_CLASSES:
         message = f"the label map {where} has more than {MAX_CLASSES} lines, so it is not a list of classes"
         raise SourceError(f"{message}; give one with a class a line", path=where)
     for number, line in lines:
         text_of(path, number, line)
-    label_map = _from_lines(where, _of_classes(path, lines))
-    return replace(label_map, counts_from_1=_are_numbered(lines, 1))
-
-
-def _of_classes(path: Location, lines: list[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
-    """Return the lines without TF-Slim's numbers in front, and without the background of a dataset."""
-    starts_at_1 = path.name == LABELS_NAME and _starts_at_1(path.with_name(MANIFEST_NAME))
-    if _are_numbered(lines, 0) or _are_numbered(lines, 1):
-        lines = [(number, line.partition(b":")[2]) for number, line in lines]
-        starts_at_1 = starts_at_1 or not path.with_name(MANIFEST_NAME).is_file()
-    return lines[1:] if starts_at_1 and lines and lines[0][1] == BACKGROUND.encode() else lines
-
-
-def _are_numbered(lines: list[tuple[int, bytes]], first: int) -> bool:
-    return bool(lines) and all(line.startswith(b"%d:" % number) for number, (_, line) in enumerate(lines, first))
+    return _from_lines(where, path, lines)
 
 
 def _starts_at_1(manifest: Location) -> bool:
@@ -205,12 +193,22 @@ def _starts_at_1(manifest: Location) -> bool:
         return False
 
 
-def _from_lines(where: str, lines: Sequence[tuple[int, bytes]]) -> LabelMap:
+def _from_lines(where: str, path: Location, lines: list[tuple[int, bytes]]) -> LabelMap:
     if not lines:
         raise SourceError(f"the label map {where} is empty", path=where)
     matches = list(filter(None, (_DEVKIT_LINE.fullmatch(line) for _, line in lines)))
     if len(matches) == len(lines):
         return _numbered(where, ((match[1], int(match[2]), match[3].strip()) for match in matches))
+    manifest = path.with_name(MANIFEST_NAME)
+    starts_at_1 = path.name == LABELS_NAME and _starts_at_1(manifest)
+    has_header = b"," in lines[0][1] and not lines[0][1][:1].isdigit()
+    matches = list(filter(None, (_NUMBERED_LINE.fullmatch(line) for _, line in lines)))
+    if matches and len(matches) + has_header == len(lines):
+        background = (b"0", BACKGROUND.encode()) if starts_at_1 or not manifest.is_file() else ()
+        entries = ((_entry(match[2].strip(b'"')), int(match[1])) for match in matches if match.groups() != background)
+        return _numbered(where, ((name, number, text) for (name, text), number in entries))
+    if starts_at_1 and lines[0][1] == BACKGROUND.encode():
+        lines = lines[1:]
     first: dict[bytes, int] = {}
     texts = []
     for number, line in lines:
@@ -245,7 +243,8 @@ def _numbered(where: str, entries: Iterable[tuple[bytes, int, bytes]]) -> LabelM
             message = f"the label map {where} gives {shown} the label {number} where {label} must follow"
             raise ConfigError(f"{message}; labels must be 0, 1, 2, ... or 1, 2, 3, ..., each of them once")
         names.add(name)
-    return _map(where, [name for name, _, _ in ordered], [text for _, _, text in ordered])
+    label_map = _map(where, [name for name, _, _ in ordered], [text for _, _, text in ordered])
+    return replace(label_map, counts_from_1=base == 1)
 
 
 def _map(where: str, names: Sequence[bytes], texts: Sequence[bytes]) -> LabelMap:
@@ -271,19 +270,24 @@ def _read_json(path: Location) -> bytes:
     return data
 
 
-def _json_entries(data: bytes, where: str) -> list[tuple[bytes, int, bytes]]:
-    form = '{"CLASS": {"label": 0, "human_labels": "TEXT"}, ...} or {"0": "CLASS", ...}'
+def _from_json(where: str, data: bytes) -> LabelMap:
+    form = (
+        '["CLASS", ...], {"0": "CLASS", ...}, {"CLASS": 0, ...}, {"CLASS": {"label": 0, "human_labels": "TEXT"}, ...}'
+    )
     try:
         pairs = json.loads(data, object_pairs_hook=lambda pairs: pairs)
-        return [_json_entry(name, fields) for name, fields in pairs]
+        if data.lstrip().startswith(b"["):
+            pairs = [(str(number), name) for number, name in enumerate(pairs)]
+        entries = [_json_entry(name, fields) for name, fields in pairs]
     except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise SourceError(f"the label map {where} is not of the form {form}: {error}", path=where) from error
+        raise SourceError(f"the label map {where} is not one of {form}: {error}", path=where) from error
+    return _numbered(where, entries)
 
 
 def _json_entry(name: Any, fields: Any) -> tuple[bytes, int, bytes]:
     if isinstance(fields, str) and name.isdigit():
         return fields.encode(), int(name), b""
-    values = dict(fields)
+    values = {"label": fields} if isinstance(fields, int) else dict(fields)
     label, text = values["label"], values.get("human_labels", "")
     if not isinstance(name, str) or type(label) is not int or not isinstance(text, str):
         raise TypeError(f"{name!r} has label {label!r} and text {text!r}")

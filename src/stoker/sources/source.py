@@ -493,7 +493,8 @@ class SourceBuilder:
         names = self.collector.class_names()
         if self.labels is not None and self.names_may_be_numbers and names <= {*self.labels.names}:
             return None
-        ids = {name: int(name) for name in names}
+        first = 0 if self.labels is None else int(self.labels.counts_from_1)
+        ids = {name: int(name) - first for name in names}
         counts = Counter(ids.values())
         same = sorted(name for name, number in ids.items() if counts[number] > 1)
         self.skipped.warn(same, "labels that are the same number are one class: {names}")
@@ -503,11 +504,13 @@ class SourceBuilder:
         """Return the name of every class up to the largest id: as the label map has it, or else its number."""
         most = max(ids.values(), default=-1)
         if self.labels is not None:
-            if most >= len(self.labels.names):
-                where = self.labels.where
-                message = f"{self.root} has the class id {most}, but the label map {where} has"
-                message += f" {format_count(len(self.labels.names), 'class')}, the first of which is 0"
+            where, first = self.labels.where, int(self.labels.counts_from_1)
+            wrong = [label for label in (most, min(ids.values(), default=0)) if not 0 <= label < len(self.labels.names)]
+            if wrong:
+                message = f"{self.root} has the class id {wrong[0] + first}, but the label map {where} has"
+                message += f" {format_count(len(self.labels.names), 'class')}, the first of which is {first}"
                 raise SourceError(f"{message}; give the label map of this data set", path=where)
+            self._warn_of_first()
             return list(self.labels.names)
         if most >= MAX_CLASSES:
             message = f"{self.root} has the class id {most}; the largest is {MAX_CLASSES - 1}"
@@ -536,11 +539,13 @@ class SourceBuilder:
             where = self.labels.where
             message = f"the label map {where} does not name {len(unknown)} of the classes: {shown_names(unknown)}"
             raise SourceError(f"{message}; add them, or give the label map of this data set", path=where)
-        if self.labels.counts_from_1:
-            message = f"{self.labels.where} counts its classes from 1"
-            message += f"; they have these numbers only with {option('label_base')} 1"
-            self.warnings.append(message)
+        self._warn_of_first()
         return list(self.labels.names)
+
+    def _warn_of_first(self) -> None:
+        if self.labels is not None and self.labels.counts_from_1:
+            message = f"{self.labels.where} counts its classes from 1"
+            self.warnings.append(f"{message}; they have these numbers only with {option('label_base')} 1")
 
     def _number_as_imagenet(self, classes: set[bytes]) -> None:
         """Give the classes the labels of ImageNet's 1,000 if they are all among them."""
