@@ -277,7 +277,7 @@ def metadata_lines(root: Path) -> Path:
     return write(root, {"metadata.jsonl": "".join(json.dumps(line) + "\n" for line in lines)})
 
 
-@layout(warnings=2)
+@layout(warnings=3)
 def coco_boxes(root: Path) -> Path:
     fill(root, "val2017/2.jpg", "val2017/1.jpg", "val2017/unused.jpg", "val2017/.hidden.jpg")
     names = enumerate(("2.jpg", "1.jpg", "missing.jpg", ".hidden.jpg"))
@@ -288,7 +288,7 @@ def coco_boxes(root: Path) -> Path:
     return write(root, {"annotations/instances_val2017.json": document}) / "annotations/instances_val2017.json"
 
 
-@layout(warnings=7)
+@layout(warnings=8)
 def coco_splits(root: Path) -> Path:
     """The official layout, with captions that are not used, a category that one file lacks, and a folder of none."""
     fill(root, "train2017/2.jpg", "train2017/1.jpg", "val2017/1.jpg", "val2017/unused.jpg", "test2017/3.jpg")
@@ -307,7 +307,7 @@ def coco_splits(root: Path) -> Path:
     return root
 
 
-@layout(warnings=1)
+@layout(warnings=2)
 def roboflow_coco(root: Path) -> Path:
     """As Roboflow exports it, whose first category is the name of the data set and has no boxes."""
     categories = [{"id": 0, "name": "pets", "supercategory": "none"}, {"id": 1, "name": "cat", "supercategory": "pets"}]
@@ -418,7 +418,7 @@ def camera(root: Path) -> Path:
     return fill(root, "Pictures/Screenshots/3.png", "4.jpg")
 
 
-@layout(warnings=3)
+@layout(warnings=4)
 def voc(root: Path) -> Path:
     """Two years of Pascal VOC below one devkit; a damaged annotation, a missing one, and a missing image."""
     for year, lists in (
@@ -437,7 +437,7 @@ def voc(root: Path) -> Path:
     return root
 
 
-@layout()
+@layout(warnings=1)
 def cvat_voc(root: Path) -> Path:
     """As CVAT exports it, with a name with a blank, a class without objects, and one that its list lacks."""
     fill(root, "JPEGImages/frame 1.png", "JPEGImages/a/2.png")
@@ -450,21 +450,21 @@ def cvat_voc(root: Path) -> Path:
     return write(root, texts)
 
 
-@layout()
+@layout(warnings=1)
 def roboflow_voc(root: Path) -> Path:
     fill(root, "train/1_jpg.rf.0a.jpg", "train/2_jpg.rf.0b.jpg", "valid/3_jpg.rf.0c.jpg", "README.dataset.txt")
     names = (("train/1_jpg.rf.0a", "helmet"), ("train/2_jpg.rf.0b", "head"), ("valid/3_jpg.rf.0c", "helmet"))
     return write(root, {f"{name}.xml": xml((of, "1", "1", "100", "50")) for name, of in names})
 
 
-@layout(warnings=2)
+@layout(warnings=3)
 def labelimg(root: Path) -> Path:
     """Images and XML in two folders; one of each lacks the other."""
     fill(root, *(f"images/{number}.jpg" for number in (1, 2)))
     return write(root, {f"annotations/{number}.xml": xml(("cat", "1", "1", "100", "50")) for number in (1, 3)})
 
 
-@layout()
+@layout(warnings=1)
 def labelimg_voc(root: Path) -> Path:
     """Images and XML in one folder below the source."""
     fill(root, *(f"images/{number}.jpg" for number in (1, 2)))

@@ -100,6 +100,11 @@ def boxes_of(tree: Source) -> dict[str, Any]:
     return boxes
 
 
+def others_than_of_shapes(tree: Source) -> list[str]:
+    """Warnings, but for those of images that are smaller than their annotations say: few tests need large ones."""
+    return [message for message in tree.warnings if "stretched" not in message]
+
+
 def check_refused(source: object, match: str | None = None, **options: Any) -> str:
     """Check that a source is refused, and return what is said of it."""
     with pytest.raises(SourceError, match=match) as caught:

@@ -12,7 +12,7 @@ from pycocotools.coco import COCO
 
 import stoker
 from sources.coco_files import CATEGORIES, IMAGES, SIZES, check_boxes, paint, write_json
-from sources.making import check_refused, fill, listing
+from sources.making import check_refused, fill, listing, others_than_of_shapes
 from stoker import fields
 from stoker.errors import TooManyRejectsError
 from stoker.format import read_manifest
@@ -163,7 +163,7 @@ def test_boxes_that_belong_nowhere_are_counted(tmp_path: Path) -> None:
         {"id": 2, "image_id": 70, "category_id": 1, "bbox": [50, 0, 1, 1]},
         {"id": 3, "image_id": 70, "category_id": 1, "bbox": [5, 5, 0, 1]},
     ]
-    warnings = listed(tmp_path, document).warnings
+    warnings = others_than_of_shapes(listed(tmp_path, document))
     assert [warning.partition(": ")[2] for warning in warnings] == [
         "1 box of images that it does not name",
         "2 boxes without area inside the image",

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    from commands import Cli
+
 
 @functools.cache
 def picture(seed: int, mode: str = "RGB", orientation: int = 1) -> bytes:
@@ -306,6 +308,7 @@ def test_boxes_of_photos_annotated_upright_lie_in_the_image(tmp_path: Path, kind
         data = pictures.encode(stored, quality=95, exif=exif)
         images[str(orientation)] = Drawn(data, seen.size, seen.convert("L").getbbox())
     BOXES[kind].write(source, {"train": images})
+    assert not BOXES[kind].states_sizes or "state no size" not in str(listing(source).warnings)
     for exif in ("keep", "apply"):
         stoker.build(source, tmp_path / exif, exif=exif)
         opened = [stoker.open(source, exif=exif), stoker.open(tmp_path / exif)]
@@ -327,6 +330,26 @@ def test_boxes_of_photos_annotated_upright_lie_in_the_image(tmp_path: Path, kind
             ):
                 assert pixels[top + 2 : bottom - 2, left + 2 : right - 2].min() > 127
                 assert int((pixels[..., 0] > 127).sum()) <= (right - left + 4) * (bottom - top + 4)
+
+
+@pytest.mark.parametrize(
+    ("stated", "is_told"), [((48, 80), True), ((80, 80), True), ((40, 24), False), ((160, 95), False)]
+)
+@pytest.mark.parametrize("kind", ["boxes_of_coco", "boxes_of_voc"])
+def test_annotations_of_images_of_another_shape_are_told(
+    tmp_path: Path, cli: Cli, kind: str, stated: tuple[int, int], *, is_told: bool
+) -> None:
+    image = pictures.encode(Image.new("RGB", (80, 48)))
+    names = [f"{number:02}" for number in range(40)]
+    write_boxes = BOXES[kind].write
+    write_boxes(tmp_path / "all", {"train": {name: Drawn(image, stated, (1, 1, 9, 9)) for name in names}})
+    (message,) = [text for text in listing(tmp_path / "all").warnings if "stretched" in text] or [""]
+    assert (
+        re.search(rf"00.* is 80x48, not {stated[0]}x{stated[1]}; boxes are divided", message) is not None
+    ) is is_told
+    sizes = {name: stated if name == "01" else (80, 48) for name in names}  # of which opening sees every other
+    write_boxes(tmp_path / "few", {"train": {name: Drawn(image, size, (1, 1, 9, 9)) for name, size in sizes.items()}})
+    assert ("than their annotations state: 1, such as" in cli("build", tmp_path / "few", tmp_path / "out")) is is_told
 
 
 @pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")

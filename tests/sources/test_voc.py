@@ -11,7 +11,7 @@ from PIL import Image
 
 import stoker
 from sources.layouts import cvat_voc, labelimg, roboflow_voc, voc
-from sources.making import boxes_of, check_refused, fill, listing, split_sizes, write, xml
+from sources.making import boxes_of, check_refused, fill, listing, others_than_of_shapes, split_sizes, write, xml
 from stoker.errors import ConfigError
 from stoker.sources import with_objects
 from stoker.types import Box
@@ -47,7 +47,7 @@ def test_all_years_of_a_devkit_are_one_source(tmp_path: Path) -> None:
 def test_classes_are_those_of_the_label_map_of_cvat(tmp_path: Path) -> None:
     fill(cvat_voc(tmp_path), "ImageSets/Main/fox_default.txt")
     tree = listing(tmp_path)
-    assert (tree.classes, tree.listing_warnings) == ((b"fox", b"dog"), ())
+    assert (tree.classes, others_than_of_shapes(tree)) == ((b"fox", b"dog"), [])
     other, frame = boxes_of(tree).values()
     assert frame == [Box(0.0, 0.0, 0.1025, 0.3, 1)]
     assert other == "damaged annotation: Annotations/a/2.xml: labelmap.txt has no class 'zebra'"
@@ -59,14 +59,15 @@ def test_classes_are_those_of_the_label_map_of_cvat(tmp_path: Path) -> None:
 
 def test_images_beside_their_xml_as_roboflow_and_labelimg_write_them(tmp_path: Path) -> None:
     tree = listing(roboflow_voc(tmp_path / "a"))
-    assert (tree.classes, list(tree.splits), tree.warnings) == ((b"head", b"helmet"), ["train", "validation"], ())
+    assert (tree.classes, list(tree.splits)) == ((b"head", b"helmet"), ["train", "validation"])
+    assert others_than_of_shapes(tree) == []
     assert [tree.load(item, "train").boxes[0].label for item in tree.table.take(tree.splits["train"])] == [1, 0]
     tree = listing(labelimg(tmp_path / "b"))
     assert boxes_of(tree) == {"train images/1.jpg": [Box(0.005, 0.01, 0.5, 0.5, 0)], "train images/2.jpg": []}
-    assert tree.warnings == (
+    assert others_than_of_shapes(tree) == [
         "1 image without an annotation, and so without boxes",
         "1 annotation of images that are not there",
-    )
+    ]
     flat = fill(tmp_path / "c", "1.jpg", "2.JPG", "classes.txt")
     write(flat, {"1.xml": xml(("cat", "1", "1", "100", "50"))})
     assert boxes_of(listing(flat)) == {"train 1.jpg": [Box(0.005, 0.01, 0.5, 0.5, 0)], "train 2.JPG": []}

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import io
@@ -26,8 +27,8 @@ from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
 from stoker.config import format_some, option, option_with
-from stoker.errors import SourceError
-from stoker.recipe import dimensions, is_turned, orientation, sniff, turn_box
+from stoker.errors import ImageError, SourceError
+from stoker.recipe import dimensions, orientation, sniff, turn_box
 from stoker.sources.files import (
     first_file,
     folders_in,
@@ -207,20 +208,29 @@ class TableBoxes(Annotations):
             raise ValueError("classes of boxes out of range")
 
 
-def turn_back(boxes: list[Box], item: Item, data: object) -> list[Box]:
-    """Return boxes in the orientation in which the image is stored, given its file or at least the header.
+def turn_back(boxes: list[Box], turn: int) -> list[Box]:
+    """Return boxes in the orientation in which the image is stored, given the result of `turn_of_annotation`."""
+    return [turn_box(box, _BACK[turn]) for box in boxes] if turn in _BACK else boxes
+
+
+def turn_of_annotation(item: Item, data: object) -> int:
+    """Return the EXIF orientation in which an annotation shows its image, given the image's file, or its header.
 
     Annotation tools show photographs turned by their EXIF orientation. The column ``annotated`` has the width and the
-    height that the annotation states: if they are those of the turned image, the boxes are turned back. Pixels have no
-    orientation.
+    height that the annotation states: of the turned image, or else of the stored one or of a copy of that in another
+    size (1). Of images of another shape the result is 0. Pixels have no orientation.
     """
-    width, height = item.columns.get("annotated", (0, 0))
-    if width == height or not boxes or not isinstance(data, bytes) or not is_turned(data):
-        return boxes
-    kind = sniff(data)
-    turned = orientation(data, kind)
-    is_turned_back = turned in _BACK and dimensions(data, kind) == (height, width)
-    return [turn_box(box, _BACK[turned]) for box in boxes] if is_turned_back else boxes
+    width, height = map(int, item.columns.get("annotated", (0, 0)))
+    if not (width and height and isinstance(data, bytes)):
+        return 1
+    with contextlib.suppress(ImageError):  # the build reports it
+        kind = sniff(data)
+        stored = dimensions(data, kind)
+        if stored == (height, width) != (width, height) and (turn := orientation(data, kind)) in _BACK:
+            return turn
+        rounding = max(width + height, sum(stored))  # of the sides of a copy to whole pixels
+        return int(abs(width * stored[1] - height * stored[0]) <= rounding)
+    return 1
 
 
 def _boxes_of(table: ItemTable, rows: NDArray[np.int64]) -> Blobs:

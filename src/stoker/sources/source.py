@@ -22,8 +22,8 @@ import numpy as np
 from stoker.config import format_count, option, option_with
 from stoker.errors import LabelWarning, SourceError, SourceWarning
 from stoker.format import ClassLabel
-from stoker.recipe import is_turned
-from stoker.sources.boxes import Annotations, BoxTable, TableBoxes, find_boxes, turn_back
+from stoker.recipe import dimensions, is_turned, sniff
+from stoker.sources.boxes import Annotations, BoxTable, TableBoxes, find_boxes, turn_back, turn_of_annotation
 from stoker.sources.files import AT_ONCE, Skipped, Walk, folders_in, in_order, is_dataset, nonblank_lines, some_entries
 from stoker.sources.items import GrowingBlobs, GrowingColumn, ItemCollector, ItemTable, chunks, counts_of, row_range
 from stoker.sources.labels import (
@@ -70,6 +70,14 @@ _NO_CLASSES = NOT_CLASSES | SPLIT_FOLDERS.keys() | {IMAGES_FOLDER}
 _OF_COPY = re.compile(r"[-_ ]+(copy([-_ ]*\(?[0-9]+\)?)?|\([0-9]+\)|aug(mented)?|backup|bak)$")
 """Endings that people and programs give to the names of copied folders."""
 
+_DIVIDED = "boxes are divided by the stated sizes, which is right only for stretched images; mend those of others"
+_OF_TURNS = {
+    False: f"images of other shapes than their annotations state: {{}}; {_DIVIDED}",
+    True: "images that were annotated as their EXIF orientation shows them: {}; their boxes are turned to lie in them"
+    " as stored",
+}
+"""What is said of images that were read, by whether the result of `turn_of_annotation` is not 0."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
@@ -107,15 +115,17 @@ class Source:
     is_ordered: bool = False
     _label_set: list[frozenset[bytes]] = field(default_factory=list, init=False, repr=False)
     _fingerprints: list[str] = field(default_factory=list, init=False, repr=False)
-    _turned_back: set[bytes] = field(default_factory=set, init=False, repr=False)
+    _turns: dict[bytes, int] = field(default_factory=dict, init=False, repr=False)  # see `turn_of_annotation`
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """Warnings for the user, from the listing and from the items read so far."""
-        first = min(self._turned_back, default=None)
-        message = f"images that were annotated as their EXIF orientation shows them: {len(self._turned_back):,}"
-        message = f"{message}, such as {os.fsdecode(first or b'')}; their boxes are turned to lie in them as stored"
-        return (*self.listing_warnings, *self.reader.warnings, *([message] if first is not None else []))
+        messages = [*self.listing_warnings, *self.reader.warnings]
+        is_told = any(message.endswith(_DIVIDED) for message in self.listing_warnings)
+        for is_turned_back, message in [*_OF_TURNS.items()][is_told:]:
+            if paths := sorted(path for path, turn in self._turns.items() if bool(turn) is is_turned_back):
+                messages.append(message.format(f"{len(paths):,}, such as {os.fsdecode(paths[0])}"))
+        return tuple(messages)
 
     @property
     def class_labels(self) -> tuple[ClassLabel, ...]:
@@ -296,9 +306,10 @@ class Source:
         if not self._label_set:
             self._label_set.append(frozenset(self.classes))
         boxes = source.read(item, self.classes[item.label] if item.label >= 0 else b"", self._label_set[0])
-        turned = turn_back(boxes, item, data)
-        self._turned_back.update([item.path] if turned != boxes else ())
-        return turned
+        turn = turn_of_annotation(item, data) if boxes else 1
+        if turn != 1:
+            self._turns[item.path] = turn
+        return turn_back(boxes, turn)
 
 
 def _labelled(boxes: Annotations) -> TableBoxes | None:
@@ -424,9 +435,8 @@ class SourceBuilder:
         known = zip(self.labels.names, self.labels.texts, strict=True) if self.labels else ()
         texts = {name: text for name, text in known if text}
         warnings = self.warnings
-        sizes = self.collector.columns.get("annotated")
-        if boxes and box_classes and not (isinstance(sizes, np.ndarray) and sizes.any()):
-            self._warn_of_turned(table)
+        if boxes and box_classes:
+            self._warn_of_shapes(table)
         if reader is None:
             self._warn_of_missing_files(table)
             is_local = self.folder.is_local and table.paths.data.find(b"://") < 0
@@ -464,17 +474,11 @@ class SourceBuilder:
         """Return the annotations that the user names, or that lie in a source; see `stoker.sources.boxes`."""
         return find_boxes(self.options.boxes, tops, base, folders, self.warnings, self.progress)
 
-    def _warn_of_turned(self, table: ItemTable) -> None:
-        """Warn if EXIF turns any of a few images, as no annotation states a size that tells how boxes were drawn."""
-        paths = [table.paths[row] for row in range(0, len(table), 1 + len(table) // _HEADERS)]
-        images = [from_uri(join(self.base, path)) for path in paths]
-        turned = in_order(_is_turned, images, self.folder.requests_at_once)
-        if (image := next((image for image, is_so in zip(images, turned, strict=True) if is_so), None)) is not None:
-            message = (
-                f"EXIF turns images, such as {image}, and their boxes state no size of the image; they are read as"
-            )
-            message += " of images as stored; if they were drawn on upright ones, save the images upright, for example"
-            self.warnings.append(f"{message} with 'mogrify -auto-orient' of ImageMagick")
+    def _warn_of_shapes(self, table: ItemTable) -> None:
+        """Warn if EXIF turns any of a few images whose annotations state no sizes, or others have another shape."""
+        items = [table[row] for row in range(0, len(table), 1 + len(table) // _HEADERS)]
+        problems = in_order(partial(_problem_of_shape, self.base), items, self.folder.requests_at_once)
+        self.warnings += [problem for problem in problems if problem][:1]
 
     def _with_boxes(self, table: ItemTable, boxes: Mapping[str, Annotations | BoxTable]) -> ItemTable:
         if not any(isinstance(split_boxes, BoxTable) for split_boxes in boxes.values()):
@@ -672,7 +676,17 @@ class Kind:
     annotations: tuple[type[Annotations], ...] = ()  # annotations that only this kind has, for saved listings, too
 
 
-def _is_turned(image: Location) -> bool:
+def _problem_of_shape(base: bytes, item: Item) -> str:
+    image = from_uri(join(base, item.path))
     with contextlib.suppress(OSError):  # the build reports it
-        return is_turned(image.read_head(_HEADER_BYTES))
-    return False
+        head = image.read_head(_HEADER_BYTES)
+        if "annotated" not in item.columns and is_turned(head):
+            message = f"EXIF turns images, such as {image}, and their boxes state no size of the image; they are read"
+            message += " as of images as stored; if they were drawn on upright ones, save the images upright, for"
+            return f"{message} example with 'mogrify -auto-orient' of ImageMagick"
+        if not turn_of_annotation(item, head):
+            sizes = ("x".join(map(str, size)) for size in (dimensions(head, sniff(head)), item.columns["annotated"]))
+            return (
+                "annotations state other shapes than images have: {} is {}, not {}; ".format(image, *sizes) + _DIVIDED
+            )
+    return ""
