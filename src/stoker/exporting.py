@@ -397,15 +397,15 @@ class _Writer(AbstractContextManager["_Writer"], ABC):
 
 
 class _Folder(_Writer):
-    """Image files in folders of their classes, and a line of JSON for each if there are fields or boxes."""
+    """Image files in folders of their classes, and a line of JSON for each where these do not tell all."""
 
     def __init__(self, folder: Path, split: str, dataset: Dataset, shard_bytes: int) -> None:
         super().__init__(folder, split, dataset, shard_bytes)
         self._root = folder / split
         self._root.mkdir()
         self._class_folders: set[str] = set()
-        has_more = self._fields or self.has_boxes
-        self._rows = (self._root / _METADATA).open("wb") if has_more else None
+        self._unlabelled = 0
+        self._rows = (self._root / _METADATA).open("wb")
 
     def write(self, record: _Record) -> None:
         if record.class_name and record.class_name not in self._class_folders:
@@ -415,13 +415,13 @@ class _Folder(_Writer):
         stem, _, suffix = record.name.rpartition(".")
         row: dict[str, Any] = {"file_name": self._create(prefix, stem, record.index, suffix, record.image)}
         row["label"] = record.class_name or None
+        self._unlabelled += not record.class_name
         for name, data in self._images(record):
             # Without the suffix of an image, so that readers of folders do not take it for another sample.
             row[f"{name}_file_name"] = self._create(prefix, stem, record.index, name, data)
-        if self._rows is not None:
-            row |= self._json_values(record)
-            with attach_filename(self._root / _METADATA):
-                self._rows.write(json.dumps(row, ensure_ascii=True).encode() + b"\n")
+        row |= self._json_values(record)
+        with attach_filename(self._root / _METADATA):
+            self._rows.write(json.dumps(row, ensure_ascii=True).encode() + b"\n")
 
     def _create(self, prefix: str, stem: str, index: int, suffix: str, data: bytes) -> str:
         """Write a file, and return its name, which gets the number of the record if the name exists."""
@@ -438,11 +438,14 @@ class _Folder(_Writer):
         raise DestinationError(f"there is a file of the name {path} already", path=str(path))
 
     def close(self, *, is_complete: bool) -> None:
-        if self._rows is not None:
-            with attach_filename(self._root / _METADATA):
-                self._rows.close()
+        metadata = self._root / _METADATA
+        with attach_filename(metadata):
+            self._rows.close()
+        if self._fields or self.has_boxes or (self._unlabelled and self._class_folders):
             if is_complete:
-                self._count_file((self._root / _METADATA).stat().st_size)
+                self._count_file(metadata.stat().st_size)
+        else:
+            metadata.unlink()
 
 
 class _Tars(_Writer):

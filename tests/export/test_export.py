@@ -399,6 +399,18 @@ def test_what_a_format_cannot_say_is_named_before(to: Any, tmp_path: Path, monke
     assert all(box == expected for some in boxes for box in some)
 
 
+def test_images_without_a_class_among_others_are_in_the_metadata(tmp_path: Path) -> None:
+    labels = ["a", None, "b", None]
+    records = [{"image": pictures.jpeg(4, 4, seed), "label": label} for seed, label in enumerate(labels)]
+    with pytest.warns(SourceWarning, match="no class there"):
+        stoker.build(records, tmp_path / "dataset")
+    report = export(tmp_path / "dataset", tmp_path / "out", "folder", progress=False)
+    assert report.splits["train"].files == 5
+    with pytest.warns(SourceWarning, match="2 rows without a label"):
+        again = stoker.open(tmp_path / "out", "train")
+    assert sorted(again.labels.tolist()) == [-1, -1, 0, 1]
+
+
 @pytest.mark.filterwarnings("ignore:readers number the classes of a folder")
 def test_classes_of_boxes_are_those_of_images_where_they_have_no_names_of_their_own(tmp_path: Path) -> None:
     write_dataset(tmp_path / "boxed", {"train": [4]})

@@ -134,6 +134,7 @@ def test_fingerprints_change_with_the_length_of_a_value(tmp_path: Path) -> None:
         ({"a.JPEG": content("a.JPEG"), "a.Json": b"1"}, {"a.JPEG": -1}),
         ({"x/a.jpg": content("a.jpg"), "x/a.cls": b" 0\n", "y/a.jpg": content("a.jpg")}, {"x/a.jpg": 0, "y/a.jpg": -1}),
         ({**A, "b.cls": b"-1", "b.webp": content("b.webp")}, {"a.jpg": 0, "b.webp": -1}),
+        ({"a.cls": b"1", "a.jfif": content("a.jfif"), "b.ppm": content("b.ppm")}, {"a.jfif": 1, "b.ppm": -1}),
         ({**A, "a.0.png": b"x", "a.mp3": b"x"}, {"a.jpg": 0}),
         ({"v1.0/a.jpg": content("a.jpg"), "v1.0/a.cls": b"0"}, {"v1.0/a.jpg": 0}),
     ],

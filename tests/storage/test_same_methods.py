@@ -71,6 +71,8 @@ def test_what_is_there(folder: Location) -> None:
     info = look_up("a/file")
     assert info is not None
     assert info.size_bytes == path.size() == 6
+    assert info == path.info()
+    assert (folder / "no").info() is None
     assert look_up("a") is None
     assert look_up("no") is None
     assert path.lies_in(folder)
@@ -123,6 +125,9 @@ def test_writing(folder: Location) -> None:
     given_up.discard()
     write(folder, "set/left.tmp-1-ab")
     folder.remove_temporaries()
+    write(folder, "run.tmp-7/set/file")
+    (folder / "run.tmp-7/set").remove_temporaries()
+    (folder / "run.tmp-7/set/file").unlink()
     assert sorted(folder.files_below()) == [(b"set/shard", 3), (b"set/shard.idx", 5)]
     assert (folder / "one").create(b"1")
     assert not (folder / "one").create(b"2")
@@ -131,6 +136,11 @@ def test_writing(folder: Location) -> None:
     (folder / "set").remove_folder()
     (folder / "set").remove_folder()
     assert list(folder.files_below()) == []
+
+
+def test_a_name_that_is_too_long_for_a_disk_is_not_there() -> None:
+    path = LocalLocation("a" * 300)
+    assert (path.is_file(), path.is_dir(), path.exists(), path.lexists()) == (False,) * 4
 
 
 def test_links_of_a_disk(tmp_path: Path) -> None:

@@ -389,7 +389,7 @@ def _writing_to(folder: Path, file: Location) -> Iterator[None]:
 def _key(source: ParquetFile, columns: Columns) -> str:
     """Return hex digits: a digest of the path, and one of the content."""
     where = hashlib.sha256(source.path.to_uri()).hexdigest()[:_KEY_DIGITS]
-    info = source.path.parent.snapshot()(source.path.name)
+    info = source.path.info()
     stamp = info.stamp if info is not None else ""
     about = json.dumps([stamp, columns.image, columns.has_paths, *columns.fields])
     return f"{where}-{hashlib.sha256(source.digest + about.encode()).hexdigest()[:_KEY_DIGITS]}"

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stoker.config import format_count
+from stoker.config import IMAGE_SUFFIXES, format_count
 from stoker.errors import ConfigError, SourceError
 from stoker.fields import Json, Text, field_of_image
 from stoker.sources.items import GrowingColumn, chunks, new_column
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from stoker.storage import Child, Location
 
 
-IMAGES = frozenset({b"jpg", b"jpeg", b"png", b"webp", b"bmp", b"gif", b"tif", b"tiff"})
+IMAGES = frozenset(map(str.encode, IMAGE_SUFFIXES))
 _CLASS = b"cls"
 _FIELDS: dict[bytes, Field] = {b"txt": Text(), b"json": Json()}
 

@@ -217,6 +217,10 @@ class Location(ABC):
             FileNotFoundError: There is none.
         """
 
+    def info(self) -> FileInfo | None:
+        """Return what tells whether this file has changed; None if there is none."""
+        return self.parent.snapshot()(self.name)
+
     @abstractmethod
     def snapshot(self) -> Callable[[str], FileInfo | None]:
         """Return a function that looks up files below this folder by relative path; it returns None if there is none.
@@ -410,12 +414,15 @@ class LocalLocation(PosixPath, Location):
 
     def is_file(self) -> bool:
         """Return whether it is a regular file; false if the name is too long for one."""
-        try:
-            return super().is_file()
-        except OSError as error:
-            if error.errno == errno.ENAMETOOLONG:
-                return False
-            raise
+        return _unless_too_long(super().is_file)
+
+    def is_dir(self) -> bool:
+        """Return whether it is a folder; false if the name is too long for one."""
+        return _unless_too_long(super().is_dir)
+
+    def exists(self) -> bool:
+        """Return whether it is there; false if the name is too long for that."""
+        return _unless_too_long(super().exists)
 
     def lexists(self) -> bool:
         return os.path.lexists(self)
@@ -573,6 +580,15 @@ class LocalLocation(PosixPath, Location):
             path.unlink(missing_ok=True)
 
 
+def _unless_too_long(check: Callable[[], bool]) -> bool:
+    try:
+        return check()
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            return False
+        raise
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class StoreLocation(Location):
     """An object or a prefix in a store; every method that needs its properties asks the store.
@@ -640,14 +656,14 @@ class StoreLocation(Location):
     def snapshot(self) -> Callable[[str], FileInfo | None]:
         """Return a function that looks up objects below this prefix: in one listing, or without listings one by one."""
         if not self.store.has_listings:
-            return self._look_up
+            return lambda name: (self / name).info()
         top = self._top()
         entries = self.store.entries(self.key)
         return {entry.key[top:]: FileInfo(entry.size_bytes, entry.etag or "") for entry in entries}.get
 
-    def _look_up(self, name: str) -> FileInfo | None:
+    def info(self) -> FileInfo | None:
         try:
-            entry = self.store.stat((self / name).key)
+            entry = self.store.stat(self.key)
         except FileNotFoundError:
             return None
         return FileInfo(entry.size_bytes, entry.etag or "")
@@ -771,7 +787,8 @@ class StoreLocation(Location):
 
     def remove_temporaries(self) -> None:
         """Remove the unfinished files below it; a build that writes there now writes missing ones again."""
-        self.store.delete_all([entry.key for entry in self.store.entries(self.key) if TEMPORARY_MARK in entry.key])
+        keys = (entry.key for entry in self.store.entries(self.key))
+        self.store.delete_all([key for key in keys if TEMPORARY_MARK in key.rpartition("/")[2]])
 
     def _top(self) -> int:
         return len(self.key) + 1 if self.key else 0
