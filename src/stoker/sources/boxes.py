@@ -40,7 +40,7 @@ from stoker.sources.files import (
 )
 from stoker.sources.items import Blobs, Column, GrowingBlobs, Item, ItemTable, chunks
 from stoker.sources.labels import has_control_character
-from stoker.sources.names import ANNOTATION_FOLDERS, divide_suffix, image_stem, replace_last
+from stoker.sources.names import ANNOTATION_FOLDERS, divide_suffix, image_stem, replace_last, shown_names
 from stoker.sources.reader import to_bytes, to_text
 from stoker.sources.tar_format import FileWindow, may_be_tar, open_stream, read_member, tar_members
 from stoker.storage import Location, from_uri, join, location, split_bucket
@@ -476,6 +476,11 @@ class BoxTable:
         """Return all keys, ascending, with the numbers of names and the boxes; only the last annotation of each key."""
         rows = np.frombuffer(self._rows.getbuffer(), _ROW)
         rows = rows[np.argsort(rows[by], kind="stable")]
+        alike = (rows[by][1:] == rows[by][:-1]) & (rows["key"][1:] != rows["key"][:-1])
+        if self._replacing and alike.any():
+            shown = shown_names(sorted(self._folders - {b""}))
+            message = f"{self.where} has annotations of one name in several folders ({shown}), none of which is a class"
+            raise SourceError(f"{message}; unpack it, and give the folder of the data set", path=self.where)
         is_last = np.append(rows[by][1:] != rows[by][:-1], True)[: len(rows)]
         newest = np.repeat(rows["annotation"][is_last], np.diff(np.flatnonzero(is_last), prepend=-1))
         rows = rows[rows["annotation"] == newest]
