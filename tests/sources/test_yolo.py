@@ -240,8 +240,24 @@ def test_masks_are_drawn_of_polygons(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_not_there_is_a_warning(tmp_path: Path) -> None:
-    root = dataset(tmp_path, "names: [a]\ntrain: images\ntest: images/test\n", "images/1.jpg")
+    root = dataset(tmp_path, "names: [a]\ntrain: images\ntest: images/test\n", "images/1.jpg", "labels/1.txt")
     assert listing(root).warnings == (f"{root}/data.yaml: test is 'images/test', a folder that is not there",)
+
+
+@pytest.mark.parametrize(
+    ("folder", "names", "warnings"),
+    [
+        ("labels", ["1.txt", "classes.txt"], []),
+        ("labels", ["1.txt", "3.txt"], ["1 annotation of images that are not there: labels/3.txt"]),
+        ("lables", ["1.txt"], ["no image has boxes: none of their texts is there, such as labels/1.txt; call them so"]),
+    ],
+)
+def test_texts_and_images_without_each_other_are_told(
+    folder: str, names: list[str], warnings: list[str], tmp_path: Path
+) -> None:
+    root = dataset(tmp_path, "names: [a]\ntrain: images\n", "images/1.jpg", "images/2.jpg")
+    write(root, {f"{folder}/{name}": "0 0.5 0.5 0.1 0.1\n" for name in names})
+    assert list(listing(root).warnings) == warnings
 
 
 @pytest.mark.parametrize(

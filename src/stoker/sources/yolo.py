@@ -16,10 +16,11 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
+from stoker.config import format_count
 from stoker.errors import SourceError, StorageError
 from stoker.sources.boxes import Annotations, flaws_of, place_box
 from stoker.sources.drawn_masks import CocoMask, DrawnMask, drawn_mask
-from stoker.sources.files import first_file, nonblank_lines, read_annotation, sizes_of, text_of
+from stoker.sources.files import first_file, in_order, nonblank_lines, read_annotation, sizes_of, text_of
 from stoker.sources.items import GrowingBlobs, Item
 from stoker.sources.labels import has_control_character
 from stoker.sources.names import (
@@ -257,10 +258,34 @@ def _list(look: Look, contents: _Contents) -> Source:
     if not present:
         _refuse(path, f"none of the folders and lists that it names is in {base}")
     listed.report()
+    _warn_of_texts(builder, contents)
     cells = _masks(builder, contents) if look.options.masks else None
     labels = _YoloLabels(builder.base, contents.is_beside)
     boxes = {group.split: labels for group in builder.collector.groups if group.split is not None}
     return builder.finish(boxes, cells=cells, box_classes=contents.names)
+
+
+def _warn_of_texts(builder: SourceBuilder, contents: _Contents) -> None:
+    """Warn if no image has a text and, unless lists name the images, of texts that no image has."""
+    paths = builder.collector.paths()
+    wanted = {_text_of(path, is_beside=contents.is_beside) for path in paths.values(0, len(paths))}
+    folders = sorted({posixpath.dirname(text) for text in wanted})
+    texts_in = functools.partial(_texts_in, builder.base)
+    texts = {text for some in in_order(texts_in, folders, builder.folder.requests_at_once) for text in some}
+    if wanted and wanted.isdisjoint(texts):
+        shown = os.fsdecode(min(wanted))
+        builder.warnings.append(f"no image has boxes: none of their texts is there, such as {shown}; call them so")
+    if not any(name.endswith(".txt") for names in contents.folders.values() for name in names):
+        others = sorted(texts - wanted)
+        message = f"{format_count(len(others), 'annotation')} of images that are not there: {{names}}"
+        builder.skipped.warn(others, message)
+
+
+def _texts_in(base: bytes, folder: bytes) -> list[bytes]:
+    where = from_uri(join(base, folder).rstrip(b"/"))
+    names = [child.name for child in where.children()] if where.is_dir() else []
+    texts = (name for name in names if name.endswith(b".txt") and os.fsdecode(name) not in _CLASSES)
+    return [posixpath.join(folder, name) for name in texts if not name.startswith(b".")]
 
 
 def _masks(builder: SourceBuilder, contents: _Contents) -> Cells:
