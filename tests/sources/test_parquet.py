@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import json
 import os
@@ -9,6 +10,7 @@ import pickle
 import warnings
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -636,13 +638,18 @@ def test_a_change_that_the_footer_does_not_show_is_seen(tmp_path: Path) -> None:
     assert stoker.open(path)[0].encoded == flipped(before, len(before) - 1)
 
 
-def test_what_a_killed_process_has_left_is_removed(tmp_path: Path, cache: Path) -> None:
+@pytest.mark.parametrize("has_locks", [True, False])
+def test_what_a_killed_process_has_left_is_removed_where_it_cannot_be_anothers(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, has_locks: bool
+) -> None:
     path = simple(tmp_path / "p.parquet")
     stoker.open(path)
     (unpacked,) = cache.iterdir()
-    unpacked.rename(f"{unpacked}.tmp-1-0123abcd")
+    left = unpacked.rename(f"{unpacked}.tmp-1-0123abcd")
+    if not has_locks:
+        monkeypatch.setattr("fcntl.flock", Mock(side_effect=OSError(errno.ENOLCK, "No locks available")))
     assert stoker.open(path)[0].encoded == picture(0)
-    assert list(cache.iterdir()) == [unpacked]
+    assert sorted(cache.iterdir()) == [unpacked] + [left] * (not has_locks)
 
 
 def test_unpacked_files_are_listed_and_removed_unless_in_use(tmp_path: Path, cache: Path, cli: Cli) -> None:

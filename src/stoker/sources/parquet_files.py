@@ -356,10 +356,11 @@ def _unpack(file: Location, columns: Columns, advanced: Callable[[int], None] | 
     key = _key(source, columns)
     path = folder / f"{key}-{_PLAIN.sub('_', file.name)[-_MAX_NAME:]}.arrow"
     if not path.is_file():
-        with _locked(folder / f"{key}.lock", file):
+        with _locked(folder / f"{key}.lock", file) as is_alone:
             if not path.is_file():
                 _write(path, source, columns, advanced)
-                _remove_older(path)
+                if is_alone:
+                    _remove_older(path)
     return _Unpacked(path, columns)
 
 
@@ -396,14 +397,16 @@ def _key(source: ParquetFile, columns: Columns) -> str:
 
 
 @contextmanager
-def _locked(path: Path, file: Location) -> Iterator[None]:
-    """Hold a lock in the ``with`` block; on a file system without locks several processes may write the same file."""
+def _locked(path: Path, file: Location) -> Iterator[bool]:
+    """Hold a lock in the ``with`` block, and say so; without locks of files, several processes may write one file."""
     with _writing_to(path.parent, file):
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    is_alone = False
     try:
         with contextlib.suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
+            is_alone = True
+        yield is_alone
     finally:
         path.unlink(missing_ok=True)
         os.close(descriptor)
