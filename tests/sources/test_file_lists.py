@@ -133,7 +133,6 @@ def test_a_list_with_other_columns_is_a_table(tmp_path: Path, lines: list[str], 
         (["a/1.jpg 5", "b/2.jpg"], 2, "without a label, but the list has labels after a blank"),
         (["a/1.jpg 5", "with blanks, and commas/1.jpg"], 2, "without a label, but the list has labels after a blank"),
         (["a/1.jpg\t5", "b/2.jpg 5"], 2, "without a label, but the list has labels after a tab"),
-        (["a/1.jpg,5", "b/2.jpg,"], 2, "without a label, but the list has labels after a comma"),
     ],
 )
 def test_a_list_with_labels_in_some_lines_is_refused(tmp_path: Path, lines: list[str], bad: int, what: str) -> None:
@@ -158,6 +157,46 @@ def test_labels_stand_after_a_tab_a_comma_or_a_blank(tmp_path: Path, lines: list
     assert tree.classes == (b"cat", b"dog")
     assert listed(tree) == [("1.jpg", "cat"), ("3.jpg", "cat"), ("2.jpg", "dog")]
     assert tree.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("lines", "labels"),
+    [
+        (["image,label", "im/0.png,0.0", "im/1.png,1.0", "im/2.png,10.0", "im/3.png,2.0"], [0, 1, 10, 2]),
+        (["im/0.png,0.0", "im/1.png,1.0", "im/2.png,10.0", "im/3.png,2.0"], [0, 1, 10, 2]),
+        (["im/0.png 0.0", "im/1.png 1.0", "im/2.png 10.0", "im/3.png 2.0"], [0, 1, 10, 2]),
+        (["im/0.png\t0.0", "im/1.png\t1.0", "im/2.png\t10.0", "im/3.png\t2.0"], [0, 1, 10, 2]),
+        (["image_path class_id", "im/0.png 0", "im/1.png 1", "im/2.png 10", "im/3.png 2"], [0, 1, 10, 2]),
+        (["# made by x", "im/0.png 0", "im/1.png 1", "im/2.png 10", "im/3.png 2"], [0, 1, 10, 2]),
+        (["4", "im/0.png 0", "im/1.png 1", "im/2.png 10", "im/3.png 2"], [0, 1, 10, 2]),
+        (["name,class", "im/0.png,0", "im/1.png,1", "im/2.png,10", "im/3.png,2"], [0, 1, 10, 2]),
+        (["image,label", "im/0,0", "im/1,1", "im/2,10", "im/3,2"], [0, 1, 10, 2]),
+        (["image,label", "im/0.png,", "im/1.png,1", "im/2.png,10", "im/3.png,2"], [-1, 1, 10, 2]),
+        (["im/0.png,-1", "im/1.png,1", "im/2.png,-1", "im/3.png,1"], [0, 1, 0, 1]),
+        (["image,label", "im/0.png,0", "im/1.png,1", "im/2.png,10", "im/3.png,NA"], [0, 1, 2, 3]),
+        (["image,label", "im/0.png,a|b", "im/1.png,a", "im/2.png,b", "im/3.png,b"], [-1] * 4),
+        (["image,split", "im/0.png,train", "im/1.png,train", "im/2.png,train", "im/3.png,val"], [-1] * 4),
+        (["image,mask", *(f"im/{at % 4}.png,masks/{at}.png" for at in range(24))], [-1] * 24),
+        (["filename,url", *(f"im/{at % 4}.png,http://x.y/{at}" for at in range(24))], [-1] * 24),
+    ],
+)
+def test_a_table_has_the_same_labels_alone_and_in_its_folder(
+    tmp_path: Path, lines: list[str], labels: list[int]
+) -> None:
+    fill(tmp_path / "own", *(f"im/{number}.png" for number in range(4)))
+    path = write_list(tmp_path / "own" / ("list.csv" if "," in lines[-1] else "list.txt"), *lines)
+    alone, inside = (listing(each) for each in (path, path.parent))
+    assert [item.label for item in sorted(alone.table, key=lambda item: item.path)] == labels
+    assert list(alone.table) == list(inside.table)
+    assert (alone.classes, alone.fields, [*alone.splits]) == (inside.classes, inside.fields, [*inside.splits])
+
+
+def test_images_of_a_table_may_lie_elsewhere(tmp_path: Path) -> None:
+    fill(tmp_path, "im/0.png", "im/1.png")
+    lines = ["image,split", f"{tmp_path}/im/0.png,train", f"{tmp_path}/im/1.png,val"]
+    (tmp_path / "lists").mkdir()
+    tree = listing(write_list(tmp_path / "lists" / "all.csv", *lines))
+    assert {split: len(rows) for split, rows in tree.splits.items()} == {"train": 1, "validation": 1}
 
 
 def test_labels_that_are_all_numbers_are_class_ids(tmp_path: Path) -> None:

@@ -1208,3 +1208,25 @@ def test_words_for_missing_labels_are_told_where_they_are_classes(tmp_path: Path
     tree = listing(tmp_path)
     assert tree.classes == (b"NaN", b"None", b"cat")
     assert any("'NaN', 'None' are taken for names of classes; a cell without" in text for text in tree.warnings)
+
+
+@pytest.mark.parametrize(
+    ("cells", "labels", "told"),
+    [
+        (["0", "1", " 10", "2"], [0, 1, 10, 2], ""),
+        ([" 0 ", " 1 ", " 10 ", " 2 "], [0, 1, 10, 2], ""),
+        (["0", "1", "10", "?"], [0, 1, 2, 3], "'?' is taken for the name of a class, and so are numbers, such as '10'"),
+        (["0", "10", "2", "NA"], [0, 1, 2, 3], "'NA' is taken for the name of a class, and so are numbers"),
+        (["1st", "2nd", "b", "b"], [0, 1, 2, 2], ""),
+        (["1", "a", "b", "c"], [0, 1, 2, 3], ""),
+    ],
+)
+@pytest.mark.parametrize("is_list", [False, True])
+def test_a_blank_or_a_word_among_ids_renumbers_none_in_silence(
+    tmp_path: Path, cells: list[str], labels: list[int], told: str, *, is_list: bool
+) -> None:
+    rows = "".join(f"images/{i}.jpg,{cell}\n" for i, cell in enumerate(cells))
+    write(tmp_path, images("images/{}.jpg", 4) | {"train.csv": "file,label\n" + rows})
+    tree = listing(tmp_path / "train.csv" if is_list else tmp_path)
+    assert [item.label for item in sorted(tree.table, key=lambda item: item.path)] == labels
+    assert any(told in text for text in tree.warnings) if told else not any("taken" in text for text in tree.warnings)

@@ -32,9 +32,9 @@ from stoker.sources.files import in_order, numbered_lines, size_or_zero, text_of
 from stoker.sources.image_tables import find_tables, image_base, list_tables, split_alone
 from stoker.sources.items import Group, GrowingColumn, repeats_in
 from stoker.sources.labels import find_validation_labels, read_validation_labels
-from stoker.sources.names import IMAGES_FOLDER, SPLIT_FOLDERS, splits_called_like
+from stoker.sources.names import IMAGES_FOLDER, SPLIT_FOLDERS, SPLIT_WORDS, splits_called_like
 from stoker.sources.source import LABEL_OPTIONS, Kind, Source, SourceBuilder
-from stoker.sources.tables import IMAGE_WORDS, are_no_ids
+from stoker.sources.tables import IMAGE_WORDS, LABEL, LABEL_NAME, are_classes, are_no_ids, classes_of, separator_of
 from stoker.storage import Location, from_uri, is_absolute, is_path_error, is_web, join, location, split_bucket
 
 if TYPE_CHECKING:
@@ -50,8 +50,10 @@ _NO_CLASS = SPLIT_FOLDERS.keys() | {IMAGES_FOLDER}
 _SEPARATORS = {b"\t": "tab", b",": "comma", b" ": "blank"}
 """Separators of a path and its label, and their names."""
 _COLUMN_ENDS = (*_SEPARATORS, b";")
-_HEADER = re.compile(rf'"?({IMAGE_WORDS})"?\s*[\t,;].*'.encode(), re.IGNORECASE)
+_HEADER = re.compile(rf'"?({IMAGE_WORDS})"?\s*([\t,;].*| {LABEL_NAME.pattern})'.encode(), re.IGNORECASE)
 """The first line of tables with paths and labels."""
+_NO_PATH = re.compile(rb"#.*|[^./]*")
+"""The beginning of the first line of a table that is a comment or names columns, unless it is a file."""
 
 _QUOTED = re.compile(rb'"([^"]+)"(?=[\t,;]|$)')
 """The first cell of a line of CSV, in quotes."""
@@ -61,7 +63,6 @@ _MAX_PARENTS = 100
 _UNDECIDED_LINES = 256
 _UNDECIDED_IN_STORES = 8
 """A list has no labels if no file exists for this many lines with a separator."""
-_LABEL = re.compile(rb"-1|[0-9]{1,99}")
 _LISTED_FROM = 8
 """From this many objects in a folder on, one listing of it replaces a request for each object."""
 _MAX_CONFIG_BYTES = 2**20
@@ -112,15 +113,23 @@ class _FileLists:
         self._uses_labels = False
         self._separator: bytes | None = None
         self._unlabelled = 0
+        self._label_of: dict[int, str] = {}  # of groups with a label
 
     def has_classes(self, path: Location) -> bool:
         """Return whether the lines of a list have labels, and the first of these are classes."""
         separator = self._find_separator(path)
         if separator is None:
             return False
-        lines = [line for number, line in islice(numbered_lines(path), _UNDECIDED_LINES) if line.strip()]
-        labels = [os.fsdecode(line.strip().rpartition(separator)[2].strip()) for line in lines]
-        return not are_no_ids(labels[self._is_header(lines[0]) :])
+        lines = [(at, line.strip()) for at, line in islice(numbered_lines(path), _UNDECIDED_LINES) if line.strip()]
+        number, first = lines[0]
+        texts = [os.fsdecode(line.rpartition(separator)[2].strip()) for _, line in lines]
+        image = first.rpartition(separator)[0].strip()
+        if number == 1 and self._is_header(first):
+            if texts.pop(0) != LABEL and (not are_classes(texts) or SPLIT_WORDS.keys() >= {*texts}):
+                return False
+        elif _NO_PATH.fullmatch(image) and self._size(image) is None:
+            return False
+        return all(texts) and not are_no_ids(texts) and not separator_of(texts)
 
     def fill(self) -> None:
         for path, split in self._lists.items():
@@ -137,6 +146,7 @@ class _FileLists:
             for number, line in numbered_lines(path):
                 self._add(path, number, line, split)
         collector = self._builder.collector
+        self._builder.numbered = self._read_labels() and not self._unlabelled
         if self._labels is not None and self._uses_labels:
             # A list of a part of the images must have the same labels as a list of all.
             self._builder.classes |= self._labels.class_names()
@@ -146,15 +156,23 @@ class _FileLists:
             shown = " and ".join(sorted(map(os.fsdecode, names)))
             message = f"all images of {self._builder.root} lie in a folder called {shown}, not in class folders; give"
             raise SourceError(f"{message} their classes with {option('validation_labels')}", path=self._builder.root)
-        self._builder.numbered = not self._unlabelled and all(map(_LABEL.fullmatch, names))
         self._builder.class_parents = self._class_parents()
         if repeated := repeats_in(self._hashes.finish()):
             self._builder.warnings.append(f"repeated lines: {repeated:,}; each is an item of its own")
-        if not self._unlabelled and are_no_ids([os.fsdecode(name) for name in names]):
-            shown = format_some(sorted(map(os.fsdecode, names)), 2, repr)
-            message = f"the labels in {self._builder.root} are numbers that are no class ids ({shown}); to read them as"
+
+    def _read_labels(self) -> bool:
+        """Set the classes of groups with labels; return whether these are numbers."""
+        labels, root = list(dict.fromkeys(self._label_of.values())), self._builder.root
+        if are_no_ids(labels):
+            shown = format_some(sorted(labels), 2, repr)
+            message = f"the labels in {root} are numbers that are no class ids ({shown}); to read them as"
             message += " a field, write a table metadata.csv with file_name and a name for them in its first line"
-            raise SourceError(message, path=self._builder.root)
+            raise SourceError(message, path=root)
+        names, are_ids = classes_of(root, labels, self._builder.warnings)
+        class_of = dict(zip(labels, names, strict=True))
+        for group, label in self._label_of.items():
+            self._builder.collector.groups[group].class_name = class_of[label]
+        return are_ids
 
     def _class_parents(self) -> list[Location]:
         """Return the folders that hold the class folders of listed images, those of other splits included."""
@@ -332,7 +350,7 @@ class _FileLists:
         parts = split_bucket(folder)[1].split(b"/")
         class_name: bytes | None = parts[-2] if len(parts) > 1 and parts[-1] == IMAGES_FOLDER else parts[-1]
         if label is not None:
-            class_name = None if label == b"-1" else label
+            class_name = label
         elif class_name in _NO_CLASS and self._labels is not None:
             class_name = self._labels.class_of(name)
             self._uses_labels = True
@@ -346,6 +364,8 @@ class _FileLists:
             self._folders[key] = self._builder.collector.add_group(
                 Group(split, class_name, len(folder) + 1 if folder else 0)
             )
+            if label is not None:
+                self._label_of[self._folders[key]] = os.fsdecode(label)
         return self._folders[key]
 
 

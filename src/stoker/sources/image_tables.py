@@ -478,11 +478,11 @@ def _look_at(
         cells = [str(row.get(column)) + end for row in rows[:_FEW]]
         if end and column in repeated and all(cell.removesuffix(end).isdecimal() for cell in cells):
             return 0
-        cells = [os.fsdecode(without_own(os.fsencode(cell), own)) if cell.isprintable() else cell for cell in cells]
-        ends = [map(os.fsdecode, path_ends(os.fsencode(cell))) if cell.isprintable() else () for cell in cells]
+        cells = [os.fsdecode(without_own(os.fsencode(cell), own)) for cell in cells if cell.isprintable()]
+        ends = [(cell, *map(os.fsdecode, path_ends(os.fsencode(cell)))) for cell in cells]
         return sum(any(name.lower() in lower[top] or (top / name).is_file() for name in names) for names in ends)
 
-    ends = sorted({(top, end) for top, own in known.items() for end in ("", own.ending)})
+    ends = sorted({pair for top, own in known.items() for pair in ((top, ""), (top, own.ending), (base, own.ending))})
     keys = [(name, top, end) for name in names for top, end in ends]
     counts = dict(zip(keys, in_order(hits, keys, look.path.requests_at_once), strict=True))
     stem = path.name.removesuffix(path.suffix).lower()

@@ -51,7 +51,7 @@ TEXTS = (".txt", ".lst")
 IMAGE_WORDS = "path|file|file_?name|file_path|image|image_(?:id|name|path)|img|url|key"
 """Names of columns with names of images."""
 
-_IMAGE_WORD = re.compile(IMAGE_WORDS, re.IGNORECASE)
+IMAGE_WORD = re.compile(IMAGE_WORDS, re.IGNORECASE)
 _SEPARATOR_LINE = re.compile('\ufeff?"?sep=(.)"?', re.IGNORECASE)
 """The first line of a CSV for Excel."""
 _MAX_LINE_BYTES, _HEAD_BYTES = 2**24, 2**16
@@ -81,7 +81,7 @@ _WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]{0,18})")
 _DECIMAL = re.compile(r"[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
 _DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
 _LIST = re.compile(r"\s*[\[({].*[\])}]\s*", re.DOTALL)
-_CLASS_ID = re.compile(r"(-1|[0-9]{1,99})(\.0+)?")
+_CLASS_ID = re.compile(r"\s*(-1|[0-9]{1,99})(\.0+)?\s*")
 _NO_NAME = re.compile(r"[-+0-9., ]+|.*[|;].*", re.DOTALL)
 """Cells that cannot be the name of a class: numbers, and lists of classes."""
 
@@ -244,7 +244,7 @@ def _dialect_of_words(lines: Sequence[str]) -> _Dialect:
     is_counted = lines[first].strip().isdecimal() and any(len(line.split()) > 1 for line in lines[first + 1 :][:1])
     first += is_counted
     names = lines[first].split()
-    has_names = is_counted or (_has_names(names) and any(map(_IMAGE_WORD.fullmatch, names)))
+    has_names = _has_names(names) and (is_counted or any(map(IMAGE_WORD.fullmatch, names)))
     first += has_names
     counts = {len(words) for line in lines[first:] if (words := line.split())}
     count = counts.pop() if len(counts) == 1 else min((_WORD_AND_REST, *counts))
@@ -266,7 +266,7 @@ def _default_names(count: int) -> list[str]:
 def _has_names(cells: Sequence[str]) -> bool:
     """Return whether the first line of a table names its columns: it has no image, or the word for such a column."""
     is_row = any(is_image_name(os.fsencode(cell)) for cell in cells if cell.isprintable())
-    return not is_row or any(map(_IMAGE_WORD.fullmatch, cells))
+    return not is_row or any(map(IMAGE_WORD.fullmatch, cells))
 
 
 def _header_of(cells: list[str]) -> tuple[list[str], bool]:
@@ -338,7 +338,7 @@ def find_label(
     A warning says which column is chosen, or that none is; ``advice`` returns the option that names a column.
     """
     names = [name for name, known in values.items() if known and LABEL_NAME.fullmatch(name)]
-    usable = [name for name in names if _are_classes(values[name])]
+    usable = [name for name in names if are_classes(values[name])]
     shown, message = " or ".join(map(repr, usable or names)), f"{where}: nothing is called {LABEL!r}"
     if len(usable) > 1:
         raise SourceError(f"{message}, and the classes may be {shown}; give {advice(usable[0])}", path=str(where))
@@ -351,14 +351,15 @@ def find_label(
 def may_be_classes(where: object, values: Mapping[str, Sequence[Any]], advice: Callable[[str], str]) -> list[str]:
     """Return a warning if only one column has few texts that repeat, and no column has a name of classes."""
     texts = {name: known for name, known in values.items() if known and all(isinstance(each, str) for each in known)}
-    names = [name for name, known in texts.items() if 1 < len({*known}) <= len(known) // 2 and _are_classes(known)]
+    names = [name for name, known in texts.items() if 1 < len({*known}) <= len(known) // 2 and are_classes(known)]
     names = [name for name in names if not (CAPTION.fullmatch(name) or SPLIT_WORDS.keys() >= {*texts[name]})]
     if len(names) != 1 or any(map(LABEL_NAME.fullmatch, values)):
         return []
     return [f"{where}: {names[0]!r} may have the classes, and is a field; to have these, give {advice(names[0])}"]
 
 
-def _are_classes(values: Sequence[Any]) -> bool:
+def are_classes(values: Sequence[Any]) -> bool:
+    """Return whether values may be classes: ids, or names that are few or repeated."""
     if _MOST_ALONE < len(values) == len(set(map(str, values))):
         return False
     return all(
@@ -414,7 +415,29 @@ class Classes:
 
 def are_no_ids(texts: Collection[str]) -> bool:
     """Return whether all labels are numbers and some cannot be class ids, as in a regression."""
-    return all(map(_DECIMAL.fullmatch, texts)) and not all(map(_CLASS_ID.fullmatch, texts))
+    return all(_DECIMAL.fullmatch(text.strip()) for text in texts) and not all(map(_CLASS_ID.fullmatch, texts))
+
+
+def classes_of(
+    where: object, labels: Collection[str], warnings: list[str], *, may_be_ids: bool = True
+) -> tuple[list[bytes | None], bool]:
+    """Return the class of each label, and whether these are ids: if all are numbers, and not -1 and 1 alone."""
+    if {*map(_without_zeros, labels)} == {"-1", "1"}:
+        warnings.append(f"{where}: the labels are -1 and 1, so these are the names of the classes 0 and 1")
+        return [_without_zeros(label).encode() for label in labels], False
+    others = [label for label in labels if not _CLASS_ID.fullmatch(label)]
+    ids = [label for label in labels if _CLASS_ID.fullmatch(label) and "-" not in label]
+    missing = [label for label in others if label.strip().lower() in _MISSING]
+    odd = others if 2 * len(others) <= len(ids) else missing
+    if odd and len(labels) > len(odd):
+        what = "is taken for the name of a class" if len(odd) == 1 else "are taken for names of classes"
+        what += f", and so are numbers, such as {max(ids, key=len)!r}, which are no ids" if ids else ""
+        warnings.append(
+            f"{where}: {format_some(odd, _SHOWN_NAMES, repr)} {what}; a cell without a label is empty, or -1"
+        )
+    are_ids = may_be_ids and not others
+    texts = [_without_zeros(label) if are_ids else label for label in labels]
+    return [None if text == "-1" else text.encode() for text in texts], are_ids
 
 
 def _is_set(cell: Any) -> bool:
@@ -523,7 +546,7 @@ def _with_form(
         message = f"{where}: {name!r} has lists written as text, such as {texts[0][:40]}; write what is in them with"
         message += f" semicolons between, or give {option_with('label_column', 'none')} to have them as text"
         raise SourceError(message, path=str(where))
-    between = _separator_of(texts) if given is None else given.replace("none", "")
+    between = separator_of(texts) if given is None else given.replace("none", "")
     if between or any(isinstance(value, list) for value in known):
         warnings.append(f"{where}: {name!r} has several classes in a cell ({texts[0][:40]!r}, ...), as a field")
         return Classes(columns, "several", between)
@@ -532,7 +555,7 @@ def _with_form(
         warnings.append(f"{message}, and there are no classes")
         return Classes(columns, "number")
     is_repeated = is_text(where) and 2 * len({*texts}) <= len(texts)
-    if options.label_column is None and name != LABEL and not _are_classes(known) and not is_repeated:
+    if options.label_column is None and name != LABEL and not are_classes(known) and not is_repeated:
         warnings.append(f"{where}: {name!r} has neither ids nor repeated names, so it is a field")
         return Classes()
     if given is None and (likely := [each for each in ", /+" if _may_separate(texts, each)]):
@@ -549,7 +572,7 @@ def _may_separate(texts: Sequence[str], between: str) -> bool:
     return len({part.strip() for cell in cells for part in cell.split(between)} - {""}) < len(cells)
 
 
-def _separator_of(texts: Sequence[str]) -> str:
+def separator_of(texts: Sequence[str]) -> str:
     """Return the separator of several names in cells; empty unless it is obvious."""
     for between in ("|", ";", ",", " "):
         several = [text.split(between) for text in texts if between in text.strip()]
@@ -681,31 +704,20 @@ class TableRows:
         return self._labels.setdefault(str(value), len(self._labels))
 
     def class_names(self, warnings: list[str]) -> list[bytes | None]:
-        """Return the class of each label, by the label's number; None for -1, unless 1 is the only other label."""
+        """Return the class of each label, by the label's number."""
         if self._classes.form == "one" and not self._classes.is_told:
             self._check_form()
-        if {*map(_without_zeros, self._labels)} == {"-1", "1"}:
-            self._are_numbers = False
-            warnings.append(f"{self._path}: the labels are -1 and 1, so these are the names of the classes 0 and 1")
-            return [_without_zeros(label).encode() for label in self._labels]
-        missing = [label for label in self._labels if label.strip().lower() in _MISSING]
-        if missing and len(self._labels) > len(missing):
-            what = f"{format_some(missing, _SHOWN_NAMES, repr)} {'is' if len(missing) == 1 else 'are'}"
-            warnings.append(f"{self._path}: {what} taken for names of classes; a cell without a label is empty")
-        names: list[bytes | None] = []
-        for label in self._labels:
-            text = _without_zeros(label) if self._are_numbers else label
-            try:
-                names.append(None if text == "-1" else text.encode())
-            except UnicodeEncodeError as error:
-                message = f"{self._path}: the label {label!r} is no text that UTF-8 can hold"
-                raise SourceError(message, path=str(self._path)) from error
+        try:
+            names, self._are_numbers = classes_of(self._path, self._labels, warnings, may_be_ids=self._are_numbers)
+        except UnicodeEncodeError as error:
+            message = f"{self._path}: the label {error.object!r} is no text that UTF-8 can hold"
+            raise SourceError(message, path=str(self._path)) from error
         return names
 
     def _check_form(self) -> None:
         """Refuse labels that are not the name or id of one class, if those of the first rows are."""
         message = f"{self._path}: after the first {LOOKED_AT:,} rows, {''.join(self._classes.columns)!r} has"
-        if between := _separator_of([*self._labels]):
+        if between := separator_of([*self._labels]):
             first = next(label for label in self._labels if between in label.strip())
             message += f" {first[:40]!r}, which may be several classes; give {option_with('label_separator', between)}"
             message += f", or {option_with('label_separator', 'none')} where each cell is one class"

@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import os
 from codecs import BOM_UTF8
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from stoker.config import format_count
@@ -23,7 +23,7 @@ from stoker.sources.parquet import has_images
 from stoker.sources.parquet_files import PARQUET_SUFFIX
 from stoker.sources.reader import FileReader
 from stoker.sources.source import LABEL_OPTIONS, Kind, Source, SourceBuilder
-from stoker.sources.tables import TABLES, TableRows, damaged, find_classes_of, table_rows
+from stoker.sources.tables import IMAGE_WORD, TABLES, TableRows, damaged, find_classes_of, table_rows
 from stoker.sources.tar_format import may_be_tar
 from stoker.storage import Location, is_web, read_url, without_signature
 
@@ -40,7 +40,7 @@ _PROGRESS_ROWS = 2**16
 
 
 def _has_urls(path: Location, image_column: str | None = None) -> bool:
-    """Return whether a file is a list of URLs of web servers, by its first lines; never Parquet with image data."""
+    """Return whether a file is a list of URLs of web servers, by its first lines; never one that has images."""
     if path.suffix == PARQUET_SUFFIX and (image_column is not None or has_images(path)):
         return False
     head = path.read_head(_HEAD_BYTES).lower()
@@ -50,7 +50,11 @@ def _has_urls(path: Location, image_column: str | None = None) -> bool:
         return is_web(head.removeprefix(BOM_UTF8).lstrip())
     with contextlib.closing(table_rows(path)) as rows:
         try:
-            urls = (row[name] for _, row in islice(rows, _LOOKED_AT) for name in row if name.lower() == _URL)
+            first = [row for _, row in islice(rows, _LOOKED_AT)]
+            names = filter(IMAGE_WORD.fullmatch, {*chain(*first[:1])} - {_URL})
+            if any((path.parent / str(first[0][name]).lstrip("/")).is_file() for name in names):
+                return False
+            urls = (row[name] for row in first for name in row if name.lower() == _URL)
             return any(isinstance(url, str) and is_web(url.encode("utf-8", "replace")) for url in urls)
         except SourceError:  # listing it reports the error
             return path.suffix == PARQUET_SUFFIX or _URL.encode() in head
