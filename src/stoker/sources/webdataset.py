@@ -68,7 +68,7 @@ _PROBLEMS = {
 }
 """Reasons why a sample is not an item: the kind that is counted, and the warning."""
 _OF_NAMES = "; if they are names of classes, unpack the tars, and there type: (echo file_name,label; for each in *.cls;"
-_OF_NAMES += ' do echo "${each%.cls}.jpg,$(cat "$each")"; done) > metadata.csv'
+_OF_NAMES += ' do echo "$(ls "${each%.cls}".* | grep -vE "[.](cls|json|txt)$"),$(cat "$each")"; done) > metadata.csv'
 
 
 def _find(look: Look, layout: Layout) -> dict[Location, str]:
