@@ -39,7 +39,7 @@ uint64_t LookAhead::add(std::shared_ptr<const std::vector<SampleId>> samples) {
     const std::lock_guard lock(mutex_);
     first = end_;
     const uint64_t count = samples->size();
-    coming_.push_back({first, std::move(samples)});
+    hints_.push_back({first, std::move(samples)});
     end_ += count;
     wake = may_ask();
   }
@@ -63,7 +63,7 @@ void LookAhead::move_on(uint64_t begun) {
   }
   begun_ = std::max(begun_, begun);
   next_ = std::max(next_, begun_);
-  while (!coming_.empty() && coming_.front().end() <= begun_) coming_.pop_front();
+  while (!hints_.empty() && hints_.front().end() <= begun_) hints_.pop_front();
 }
 
 bool LookAhead::may_ask() const {
@@ -77,7 +77,7 @@ void LookAhead::leave_out_later() {
 }
 
 SampleId LookAhead::at(uint64_t position) const {
-  const auto entry = std::ranges::upper_bound(coming_, position, {}, &Coming::end);
+  const auto entry = std::ranges::upper_bound(hints_, position, {}, &Hint::end);
   return (*entry->samples)[position - entry->first];
 }
 

@@ -73,7 +73,7 @@ class LookAhead {
   void close();
 
  private:
-  struct Coming {
+  struct Hint {
     uint64_t first;
     std::shared_ptr<const std::vector<SampleId>> samples;
     uint64_t end() const { return first + samples->size(); }
@@ -95,7 +95,7 @@ class LookAhead {
 
   alignas(64) std::mutex mutex_;
   std::condition_variable wake_;
-  std::deque<Coming> coming_;
+  std::deque<Hint> hints_;
   uint64_t end_ = 0;             // of what was added
   uint64_t begun_ = 0;           // samples before it are begun, or done
   uint64_t next_ = 0;            // to be asked for

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/base/random_access_file.h"
-#include "core/shards/kept_table.h"
+#include "core/shards/cached_table.h"
 
 namespace stoker {
 
@@ -15,7 +15,7 @@ namespace stoker {
 // most, so that the program around it never runs out.
 size_t most_open_files();
 
-// add() first, then open() from any thread. The first files that were opened stay open (see KeptTable).
+// add() first, then open() from any thread. The first files that were opened stay open (see CachedTable).
 class OpenFiles {
  public:
   // At most `most` are open at a time, beside those that a reader still holds.
@@ -38,7 +38,7 @@ class OpenFiles {
   };
 
   std::vector<Entry> entries_;
-  KeptTable<RandomAccessFile> files_;
+  CachedTable<RandomAccessFile> files_;
 };
 
 }  // namespace stoker

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/shards/kept_table.h"
+#include "core/shards/cached_table.h"
 #include "core/shards/open_files.h"
 #include "core/shards/shard_index.h"
 #include "core/shards/tfrecord.h"
@@ -102,7 +102,7 @@ class RecordSet {
   std::vector<std::shared_ptr<const ShardIndex>>
       given_;                        // of each shard; nothing: it has an index to be read
   std::vector<ListedShard> listed_;  // of each shard
-  KeptTable<ShardIndex> indexes_;
+  CachedTable<ShardIndex> indexes_;
 };
 
 }  // namespace stoker

@@ -12,7 +12,7 @@
 
 #include "core/base/errors.h"
 #include "core/remote/remote_ranges.h"
-#include "core/shards/kept_table.h"
+#include "core/shards/cached_table.h"
 #include "core/sources/memory_cache.h"
 #include "tests/child.h"
 
@@ -80,7 +80,7 @@ TEST_CASE("a lock that a thread of the parent holds is free in a child") {
 }
 
 TEST_CASE("a child finds in a table what stays there, and takes turns of its own") {
-  KeptTable<uint64_t> table(8);  // six stay
+  CachedTable<uint64_t> table(8);  // six stay
   for (int i = 0; i < 64; ++i) table.add();
   std::atomic<int> calls{0};
   const auto get = [&](size_t index) {

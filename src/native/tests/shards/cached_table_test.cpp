@@ -1,4 +1,4 @@
-#include "core/shards/kept_table.h"
+#include "core/shards/cached_table.h"
 
 #include <doctest/doctest.h>
 
@@ -28,7 +28,7 @@ class Numbers {
   int calls(size_t index) const { return calls_[index]; }
 
  private:
-  KeptTable<size_t> table_;
+  CachedTable<size_t> table_;
   mutable std::vector<std::atomic<int>> calls_;
 };
 
@@ -51,7 +51,7 @@ TEST_CASE("what takes its turn lives while it is held") {
 }
 
 TEST_CASE("what cannot be made is not part of the table") {
-  KeptTable<int> table(4);
+  CachedTable<int> table(4);
   table.add();
   const auto cost = [](const int&) { return uint64_t{1}; };
   const auto fail = []() -> std::unique_ptr<const int> { throw std::runtime_error("no"); };
@@ -60,7 +60,7 @@ TEST_CASE("what cannot be made is not part of the table") {
 }
 
 TEST_CASE("what keeping a thing takes is asked of the thing itself") {
-  KeptTable<uint64_t> table(100);  // 75 for those that stay
+  CachedTable<uint64_t> table(100);  // 75 for those that stay
   for (int i = 0; i < 3; ++i) table.add();
   int calls = 0;
   const auto get = [&](size_t index) {

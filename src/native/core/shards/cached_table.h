@@ -26,10 +26,10 @@ namespace stoker {
 //
 // A forked process shares the objects that stay, which never change, and has later objects of its own.
 template <typename T>
-class KeptTable {
+class CachedTable {
  public:
   // At most `budget` of whatever the costs of add() count in, beside what a caller still holds.
-  explicit KeptTable(uint64_t budget)
+  explicit CachedTable(uint64_t budget)
       : most_passing_(std::max<uint64_t>(budget / 4, 1)), left_(budget - std::min(budget, most_passing_)) {}
 
   // Not while get() runs.
