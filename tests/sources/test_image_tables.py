@@ -164,7 +164,7 @@ def test_what_is_not_obvious_is_counted_reported_or_refused(six: Path) -> None:
     warnings = listing(six).warnings
     assert warnings == (
         f"{path}: the images are 'id', in photos/, with .jpg added; the classes are 'kind'",
-        "files whose names differ in case from those in the table: 1, photos/X.JPG",
+        "files whose names differ in case or Unicode form from the table's: 1, photos/X.JPG",
         f"no row of {path} names these files: photos/more.png",
         f"images that are missing or empty, or links that lead nowhere: 1 of 8, such as photos/gone.jpg in {six}",
     )

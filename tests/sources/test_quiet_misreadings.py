@@ -511,9 +511,13 @@ def test_rows_without_a_split_are_told(column: str, words: tuple[str, ...], othe
 @pytest.mark.parametrize(
     ("late", "message", "settings"),
     [
-        ("a|b", "'a|b', which may be several classes; give label_separator='|', or label_separator='none'", "|"),
+        (
+            "a|b",
+            "1,000 rows, 'label' has 'a|b', which may be several classes; give label_separator='|', or label_sep",
+            "|",
+        ),
         ("a b", "'a b', which may be several classes; give label_separator=' '", " "),
-        ("0.5", "'0.5', which is no class id; give label_column='none' to have numbers as a field", None),
+        ("0.5", "'0.5' is no class id, and all are numbers; give label_column='none' to have them as a field", None),
     ],
 )
 def test_unlike_late_rows_are_told(late: str, message: str, settings: str | None, name: str, tmp_path: Path) -> None:
@@ -522,7 +526,7 @@ def test_unlike_late_rows_are_told(late: str, message: str, settings: str | None
     rows = [f"{files[i % 4]},{early[i % 2]}" for i in range(1200)] + [f"0.jpg,{late}"]
     table = "\n".join(["file_name,label", *rows])
     write(tmp_path, {name: table, **images_of(files)})
-    assert f"after the first 1,000 rows, 'label' has {message}" in check_refused(tmp_path)
+    assert message in check_refused(tmp_path)
     if settings is None:
         source = listing(tmp_path, label_column=())
         assert source.fields["label"] == stoker.fields.Float()
@@ -1190,7 +1194,8 @@ def test_a_column_of_few_repeated_names_may_have_the_classes(name: str, tmp_path
 def test_a_table_with_other_endings_than_the_files_is_refused(tmp_path: Path) -> None:
     rows = "".join(f"images/{i}.jpg,{'cat' if i % 2 else 'dog'}\n" for i in range(6))
     write(tmp_path, {f"images/{i}.png": picture(i, "L") for i in range(6)} | {"train.csv": "file,label\n" + rows})
-    check_refused(tmp_path, match=r"train.csv names images/0.jpg, and the file is 0.png; write the names of")
+    message = check_refused(tmp_path, match=r"train.csv names images/0.jpg, and the file is 0.png; write the names of")
+    assert len(listing(message.partition(" or give '")[2].partition("'")[0]).table) == 6
 
 
 @pytest.mark.parametrize("cell", ["\"['cat', 'dog']\"", '"[0, 1]"', "['cat' 'dog']", "{cat}"])
@@ -1230,3 +1235,33 @@ def test_a_blank_or_a_word_among_ids_renumbers_none_in_silence(
     tree = listing(tmp_path / "train.csv" if is_list else tmp_path)
     assert [item.label for item in sorted(tree.table, key=lambda item: item.path)] == labels
     assert any(told in text for text in tree.warnings) if told else not any("taken" in text for text in tree.warnings)
+
+
+@pytest.mark.parametrize("rows", ["4.png,b\n", "a/0.png,b\nb/1.png,b\n", "train/a/4.png,b\n"])
+def test_a_table_with_another_class_than_the_folder_is_refused(tmp_path: Path, rows: str) -> None:
+    files = {f"train/{'ab'[i % 2]}/{i}.png": picture(i, "L") for i in range(6)}
+    write(tmp_path, files | {"train.csv": "file,label\n" + rows})
+    check_refused(tmp_path, match=rf"may be its 'label', or the folders, such as that of {rows[: rows.index(',')]}")
+    write(tmp_path, {"train.csv": "file,label\n" + rows.replace(",b", ",a").replace("1.png,a", "1.png,b")})
+    assert split_sizes(listing(tmp_path)) == {"train": 6}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('image,label\n0.png,"a\n1.png,b\n', "line 2 of .*: unexpected end of data; is a quote not closed"),
+        ("image,label,label\n0.png,a,x\n1.png,b,y\n", "line 1 of .*: it names the column 'label' twice"),
+        ("# by me\nimage,label\n0.png,a\n1.png,b\n", "line 2 of .*: it has 2 cells, but there are 1 columns"),
+    ],
+)
+def test_a_damaged_table_of_images_is_refused_whatever_line_is_damaged(tmp_path: Path, text: str, problem: str) -> None:
+    write(tmp_path, images("images/{}.png", 2) | {"train.csv": text})
+    check_refused(tmp_path, match=f"{problem}.*; mend the table, or give .*images/[*].png")
+
+
+def test_names_in_another_unicode_form_are_those_of_the_files(tmp_path: Path) -> None:
+    files: dict[str, bytes | str] = {f"images/cafe\u0301{i}.png": picture(i) for i in range(4)}
+    rows = "".join(f"caf\u00e9{i}.png,{i % 2}\n" for i in range(4))
+    tree = listing(write(tmp_path, files | {"train.csv": "image,label\n" + rows}))
+    assert [item.label for item in sorted(tree.table, key=lambda item: item.path)] == [0, 1, 0, 1]
+    assert any("differ in case or Unicode form from the table's: 4, images/cafe" in text for text in tree.warnings)

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stoker import _native
-from stoker.config import format_some, option
+from stoker.config import option
 from stoker.errors import ConfigError, SourceError, StorageError
 from stoker.sources.boxes import Annotations, BoxTable, MappedBoxes, annotations_beside
 from stoker.sources.files import in_order, numbered_lines, size_or_zero, text_of
@@ -146,7 +146,11 @@ class _FileLists:
             for number, line in numbered_lines(path):
                 self._add(path, number, line, split)
         collector = self._builder.collector
-        self._builder.numbered = self._read_labels() and not self._unlabelled
+        labels = dict.fromkeys(self._label_of.values())
+        class_of, are_ids = classes_of(self._builder.root, labels, self._builder.warnings)
+        self._builder.numbered = are_ids and not self._unlabelled
+        for group, label in self._label_of.items():
+            collector.groups[group].class_name = class_of[label]
         if self._labels is not None and self._uses_labels:
             # A list of a part of the images must have the same labels as a list of all.
             self._builder.classes |= self._labels.class_names()
@@ -159,20 +163,6 @@ class _FileLists:
         self._builder.class_parents = self._class_parents()
         if repeated := repeats_in(self._hashes.finish()):
             self._builder.warnings.append(f"repeated lines: {repeated:,}; each is an item of its own")
-
-    def _read_labels(self) -> bool:
-        """Set the classes of groups with labels; return whether these are numbers."""
-        labels, root = list(dict.fromkeys(self._label_of.values())), self._builder.root
-        if are_no_ids(labels):
-            shown = format_some(sorted(labels), 2, repr)
-            message = f"the labels in {root} are numbers that are no class ids ({shown}); to read them as"
-            message += " a field, write a table metadata.csv with file_name and a name for them in its first line"
-            raise SourceError(message, path=root)
-        names, are_ids = classes_of(root, labels, self._builder.warnings)
-        class_of = dict(zip(labels, names, strict=True))
-        for group, label in self._label_of.items():
-            self._builder.collector.groups[group].class_name = class_of[label]
-        return are_ids
 
     def _class_parents(self) -> list[Location]:
         """Return the folders that hold the class folders of listed images, those of other splits included."""

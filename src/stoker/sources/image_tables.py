@@ -16,6 +16,7 @@ import dataclasses
 import os
 import re
 import shlex
+import unicodedata
 from array import array
 from collections import Counter
 from itertools import islice
@@ -100,7 +101,7 @@ _MASKS = re.compile(MASK_WORDS, re.IGNORECASE)
 _FEW, _SOME, _LONGEST_CELL = 4, 16, 40
 
 _NAMES = ("metadata.csv", "metadata.tsv", "metadata.jsonl", "metadata.parquet")
-_REPORT_EVERY = 1024
+_REPORT_EVERY, _HEAD_BYTES = 1024, 2**16
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -259,10 +260,8 @@ def _tables_that_name(
     """Return the table that says most about the images, if any, and all tables that name images; see `find_tables`."""
     options = look.options
     tables = [file for file in files if file.suffix.lower() in (*TABLES, *TEXTS) and file.name not in _OTHER_TABLES]
-    tables = [
-        file for file in tables if look.is_file or not (is_submission(file.name) or TINY_BOXES in file.name.lower())
-    ]
-    tables = sorted(tables, key=is_text)
+    samples = [file for file in tables if is_submission(file.name) or TINY_BOXES in file.name.lower()]
+    tables = sorted((file for file in tables if look.is_file or file not in samples), key=is_text)
     if not tables:
         return None, []
     tops = [*folders] or [base / name for name in look.look_into(base).folders[:_FEW]]
@@ -273,13 +272,9 @@ def _tables_that_name(
     rows = {path: first for path in tables if (first := _rows_of(path, options))}
     seen = [table for path in rows if (table := _look_at(look, base, path, rows[path], known)) is not None]
     tabled = {path: first for path, first in rows.items() if not is_text(path)}
-    is_given = not TABLE_OPTIONS.isdisjoint(options.given())
-    if (
-        tabled
-        and not seen
-        and (is_given or (_names_lost_images(tabled) and (look.is_file or not tops)))
-        and not look.once(claim_urls)
-    ):
+    is_told = not TABLE_OPTIONS.isdisjoint(options.given())
+    is_told = is_told or (bool(tabled) and _names_lost_images(tabled) and (look.is_file or not tops))
+    if tabled and not seen and is_told and not look.once(claim_urls):
         if (wanted := options.image_column) is not None and not any(wanted in first[0] for first in tabled.values()):
             path, first = next(iter(tabled.items()))
             check_columns(path, [wanted], [*first[0]])
@@ -329,13 +324,17 @@ def why_no_images(look: Look, path: Location, folder: Location) -> str:
     if is_sheet or is_packed or not is_table(path):
         how = "save it as CSV in UTF-8" if is_sheet else "unpack it"
         return f"{path} is not read; {how}" if is_sheet or is_packed else ""
+    _, files, ending = look.look_into(folder)
+    otherwise = f"or give {str(folder / ('*' + ending))!r} to read no classes"
     try:
         rows = [row for _, row in islice(table_rows(path, look.options.separator), LOOKED_AT)]
     except SourceError as error:
+        data = path.read_head(_HEAD_BYTES)
+        if any(os.fsencode(name) in data for name in files):
+            raise SourceError(f"{error}; mend the table, {otherwise}", path=look.root) from error
         return f"{path} is not read: {error}"
     if not rows:
         return f"{path} has no rows"
-    files = look.look_into(folder).files
     stems = {name.rpartition(".")[0] for name in files}
     name = next(filter(None, rows[0]), "")
     cells = [str(row.get(name)) for row in rows]
@@ -346,9 +345,7 @@ def why_no_images(look: Look, path: Location, folder: Location) -> str:
         stem = named.rpartition(".")[0]
         if stem in stems and named not in files and is_image_name(os.fsencode(cell)):
             file = next(file for file in files if file.rpartition(".")[0] == stem)
-            message = (
-                f"{path} names {cell}, and the file is {file}; write the names of the files into it, {_NO_CLASSES}"
-            )
+            message = f"{path} names {cell}, and the file is {file}; write the names of the files into it, {otherwise}"
             raise SourceError(message, path=look.root)
     message = f"the first row of {path} names no image there: its {name!r} is {cells[0][:_LONGEST_CELL]!r}"
     message += f", and the first file is {files[0]}" if files else ""
@@ -401,15 +398,16 @@ def check_against_folders(
 
     See `find_tables`; ``words`` has, for each of the folders, the part of its name that may be the class.
     """
-    best, _ = _tables_that_name(look, base, [file for file in files if not is_text(file)], folders)
+    tops = [*dict.fromkeys(folder.parent for folder in folders), *folders]
+    best, _ = _tables_that_name(look, base, [file for file in files if not is_text(file)], tops)
     if best is None:
         return []
-    known = [words.keys() & str(row.get(best.image)).split("/") or words for row in best.rows]
+    cells = [str(row.get(best.image)) + best.ending for row in best.rows]
+    held = {(folder.name, name) for folder in folders for name in look.look_into(folder).files}
+    known = [words.keys() & cell.split("/") or {own for own in words if (own, cell) in held} or words for cell in cells]
     of_rows = [{*names, *map(words.__getitem__, names)} for names in known]
-    columns = best.rows[0].keys() - {best.image}
-    agree = {
-        name for name in columns if all(str(row.get(name)) in of for row, of in zip(best.rows, of_rows, strict=True))
-    }
+    rows = list(zip(cells, best.rows, of_rows, strict=True))
+    agree = {name for name in best.rows[0] if all(str(row.get(name)) in of for _, row, of in rows)}
     unread = f"not read: {best.path}, which names the images; the classes are their folders"
     try:
         split_column, classes = _columns_of(look, base, best, [])
@@ -418,22 +416,18 @@ def check_against_folders(
             raise
         return [unread]
     is_near = look.layout is not None and best.path.parent in look.layout.tops
-    typed = f"give {look.root if is_near else best.path} with"
-    typed += f" {option_with('label_column', ','.join(classes.columns))}"
-    if not is_near:
-        typed += f" {option_with('image_root', str(best.top))}"
+    typed = f"give {look.root if is_near else best.path} with {option_with('label_column', ','.join(classes.columns))}"
+    typed += "" if is_near else f" {option_with('image_root', str(best.top))}"
     if not agree.issuperset(classes.columns):
+        other = next((cell for cell, row, of in rows if str(row.get(classes.columns[0])) not in of), cells[0])
         message = f"{best.path} names the images, and the classes may be its"
-        message += f" {format_some(classes.columns, _FEW, repr)}, or the folders, such as that of"
-        raise SourceError(f"{message} {best.rows[0][best.image]}; {typed}", path=look.root)
+        message += f" {format_some(classes.columns, _FEW, repr)}, or the folders, such as that of {other}"
+        raise SourceError(f"{message}; {typed}", path=look.root)
     others = [name for name in best.rows[0] if name not in (best.image, "", *agree)]
     if classes.columns:
         unread += f"; to have {format_some(others, _FEW, repr)}, too, {typed}"
     elif split_column is not None:
-        unread += (
-            f"; to have the splits of {split_column!r}, write train.txt, val.txt and test.txt, with a path on each"
-        )
-        unread += " line"
+        unread += f"; to have the splits of {split_column!r}, write train.txt, val.txt and test.txt, a path a line"
     return [unread] if others else []
 
 
@@ -471,7 +465,7 @@ def _look_at(
     own = own_names(base)
     # Classes may have the names of some images without their suffixes.
     repeated = {name for name in names if wanted is None and 2 * len({str(row.get(name)) for row in rows}) <= len(rows)}
-    lower = {top: {name.lower() for name in own.files} for top, own in known.items()}
+    alike = {top: {*map(_folded, own.files)} for top, own in known.items()}
 
     def hits(key: tuple[str, Location, str]) -> int:
         column, top, end = key
@@ -480,7 +474,7 @@ def _look_at(
             return 0
         cells = [os.fsdecode(without_own(os.fsencode(cell), own)) for cell in cells if cell.isprintable()]
         ends = [(cell, *map(os.fsdecode, path_ends(os.fsencode(cell)))) for cell in cells]
-        return sum(any(name.lower() in lower[top] or (top / name).is_file() for name in names) for names in ends)
+        return sum(any(_folded(name) in alike[top] or (top / name).is_file() for name in names) for names in ends)
 
     ends = sorted({pair for top, own in known.items() for pair in ((top, ""), (top, own.ending), (base, own.ending))})
     keys = [(name, top, end) for name in names for top, end in ends]
@@ -836,10 +830,10 @@ class _Images:
 
     def _find_files(self, sizes: Mapping[bytes, int]) -> None:
         """Find the file of each row: below the folder of its table, or else the only file of that name anywhere."""
-        by_name: dict[bytes, list[bytes]] = {}
+        by_name: dict[str, list[bytes]] = {}
         if not all(map(sizes.__contains__, self._paths)):
             for path in sizes:
-                name = path.rpartition(b"/")[2].lower()
+                name = _folded(path.rpartition(b"/")[2])
                 for key in {name, divide_suffix(name)[0]}:
                     by_name.setdefault(key, []).append(path)
         other_case = []
@@ -847,12 +841,12 @@ class _Images:
             table = self._tables[number]
             if path in sizes:
                 continue
-            name = path.removeprefix(table.folder).lower()
-            alike = [each for each in by_name.get(name.rpartition(b"/")[2], ()) if _ends_with(each.lower(), name)]
+            name = _folded(path.removeprefix(table.folder))
+            alike = [each for each in by_name.get(name.rpartition("/")[2], ()) if _ends_with(_folded(each), name)]
             near = [each for each in alike if each.startswith(table.folder)] or alike
             if len(near) > 1:
                 shown = " and ".join(map(os.fsdecode, near[:2]))
-                message = f"{table.path}: {os.fsdecode(name)!r} may be {shown}; name one of them, or give"
+                message = f"{table.path}: {name!r} may be {shown}; name one of them, or give"
                 raise SourceError(f"{message} {option('image_root')}", path=str(table.path))
             if near:
                 exact = path.rpartition(b"/")[2] in near[0]
@@ -861,7 +855,7 @@ class _Images:
                 self._used.append(hash(near[0]))
             else:
                 self._paths[row] = path + os.fsencode(table.ending)
-        message = f"files whose names differ in case from those in the table: {len(other_case):,}, {{names}}"
+        message = f"files whose names differ in case or Unicode form from the table's: {len(other_case):,}, {{names}}"
         self._builder.skipped.warn(other_case, message)
 
     def _add_tests(self, unused: Sequence[bytes], sizes: Mapping[bytes, int]) -> list[bytes]:
@@ -927,9 +921,14 @@ def _first_folder(path: bytes, prefix: bytes = b"") -> bytes:
     return first if slash else b""
 
 
-def _ends_with(path: bytes, name: bytes) -> bool:
+def _folded(path: str | bytes) -> str:
+    """Return a path in lower case and one Unicode form, as Macs, which store another, match names."""
+    return unicodedata.normalize("NFC", os.fsdecode(path)).lower()
+
+
+def _ends_with(path: str, name: str) -> bool:
     """Return whether a path ends in a name, with or without a suffix."""
-    return any((b"/" + each).endswith(b"/" + name) for each in (path, divide_suffix(path)[0]))
+    return any(f"/{each}".endswith(f"/{name}") for each in (path, divide_suffix(path)[0]))
 
 
 TABLES_OF_IMAGES = Kind(

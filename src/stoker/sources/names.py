@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, AnyStr
 
 from stoker.config import IMAGE_SUFFIXES, SPLIT_NAMES, format_some, option
 from stoker.errors import SourceError
@@ -210,7 +210,7 @@ def suffix_of(name: bytes) -> bytes:
     return name[name.rfind(b".") :].lower() if b"." in name else b""
 
 
-def divide_suffix(path: bytes) -> tuple[bytes, bytes]:
+def divide_suffix(path: AnyStr) -> tuple[AnyStr, AnyStr]:
     """Return a path without its suffix, and the suffix; names such as ``.hidden`` have none."""
     return os.path.splitext(path)  # noqa: PTH122 - pathlib has no bytes paths
 

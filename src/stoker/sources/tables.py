@@ -420,12 +420,16 @@ def are_no_ids(texts: Collection[str]) -> bool:
 
 def classes_of(
     where: object, labels: Collection[str], warnings: list[str], *, may_be_ids: bool = True
-) -> tuple[list[bytes | None], bool]:
+) -> tuple[dict[str, bytes | None], bool]:
     """Return the class of each label, and whether these are ids: if all are numbers, and not -1 and 1 alone."""
+    others = [label for label in labels if not _CLASS_ID.fullmatch(label)]
+    if are_no_ids(labels):
+        message = f"{where}: the label {others[0]!r} is no class id, and all are numbers; give"
+        message += f" {option_with('label_column', 'none')} to have them as a field of a table (.csv)"
+        raise SourceError(message, path=str(where))
     if {*map(_without_zeros, labels)} == {"-1", "1"}:
         warnings.append(f"{where}: the labels are -1 and 1, so these are the names of the classes 0 and 1")
-        return [_without_zeros(label).encode() for label in labels], False
-    others = [label for label in labels if not _CLASS_ID.fullmatch(label)]
+        return {label: _without_zeros(label).encode() for label in labels}, False
     ids = [label for label in labels if _CLASS_ID.fullmatch(label) and "-" not in label]
     missing = [label for label in others if label.strip().lower() in _MISSING]
     odd = others if 2 * len(others) <= len(ids) else missing
@@ -436,8 +440,8 @@ def classes_of(
             f"{where}: {format_some(odd, _SHOWN_NAMES, repr)} {what}; a cell without a label is empty, or -1"
         )
     are_ids = may_be_ids and not others
-    texts = [_without_zeros(label) if are_ids else label for label in labels]
-    return [None if text == "-1" else text.encode() for text in texts], are_ids
+    texts = {label: _without_zeros(label) if are_ids else label for label in labels}
+    return {label: None if text == "-1" else text.encode() for label, text in texts.items()}, are_ids
 
 
 def _is_set(cell: Any) -> bool:
@@ -522,10 +526,8 @@ def _with_form(
         if wrong is not None:
             others = format_some(sorted({*map(str, values[wrong])} - {"0", "1", "0.0", "1.0"}), _FEWEST_MARKED, repr)
             message = f"{where}: of several columns of classes each has 0 and 1, and {wrong!r} has {others}; write 0"
-            message += (
-                f" or 1 in its place, or give {option_with('label_column', 'none')} to have all columns as numbers"
-            )
-            raise SourceError(f"{message}, or one {option('label_column')}", path=str(where))
+            message += f" or 1 in its place, or give {option_with('label_column', 'none')} to have all columns as"
+            raise SourceError(f"{message} numbers, or one {option('label_column')}", path=str(where))
         are_single = all(sum(_is_set(row.get(name)) for name in columns) == 1 for row in rows)
         classes = Classes(columns, "one-hot" if are_single and options.label_separator is None else "several")
         empty = sum(row.get(name) in (None, "") for row in rows for name in columns)
@@ -704,30 +706,20 @@ class TableRows:
         return self._labels.setdefault(str(value), len(self._labels))
 
     def class_names(self, warnings: list[str]) -> list[bytes | None]:
-        """Return the class of each label, by the label's number."""
-        if self._classes.form == "one" and not self._classes.is_told:
-            self._check_form()
-        try:
-            names, self._are_numbers = classes_of(self._path, self._labels, warnings, may_be_ids=self._are_numbers)
-        except UnicodeEncodeError as error:
-            message = f"{self._path}: the label {error.object!r} is no text that UTF-8 can hold"
-            raise SourceError(message, path=str(self._path)) from error
-        return names
-
-    def _check_form(self) -> None:
-        """Refuse labels that are not the name or id of one class, if those of the first rows are."""
-        message = f"{self._path}: after the first {LOOKED_AT:,} rows, {''.join(self._classes.columns)!r} has"
-        if between := separator_of([*self._labels]):
+        """Return the class of each label, by the label's number; refuse labels unlike those of the first rows."""
+        is_one = self._classes.form == "one" and not self._classes.is_told
+        if is_one and (between := separator_of([*self._labels])):
             first = next(label for label in self._labels if between in label.strip())
+            message = f"{self._path}: after the first {LOOKED_AT:,} rows, {''.join(self._classes.columns)!r} has"
             message += f" {first[:40]!r}, which may be several classes; give {option_with('label_separator', between)}"
             message += f", or {option_with('label_separator', 'none')} where each cell is one class"
             raise SourceError(message, path=str(self._path))
-        if are_no_ids(self._labels):
-            first = next(label for label in self._labels if not _CLASS_ID.fullmatch(label))
-            message += (
-                f" {first!r}, which is no class id; give {option_with('label_column', 'none')} to have numbers as"
-            )
-            raise SourceError(f"{message} a field", path=str(self._path))
+        try:
+            class_of, self._are_numbers = classes_of(self._path, self._labels, warnings, may_be_ids=self._are_numbers)
+        except UnicodeEncodeError as error:
+            message = f"{self._path}: the label {error.object!r} is no text that UTF-8 can hold"
+            raise SourceError(message, path=str(self._path)) from error
+        return [*class_of.values()]
 
     def add(self, row: dict[str, Any]) -> None:
         """Append a row, given its values by column."""
