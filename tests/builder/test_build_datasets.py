@@ -74,8 +74,7 @@ def test_parts_are_built_as_the_split_that_they_are_of(tmp_path: Path) -> None:
     photos = write_tree(tmp_path / "photos/validation", {"cat": 3, "dog": 2}).parent
     write_tree(photos / "train", {"cat": 1, "dog": 1}, seed=9)
     part = stoker.open(photos, "validation")[[3, 1]]
-    built = build(part, tmp_path / "built")
-    assert contents(stoker.open(built, "validation")) == contents(part)
+    assert contents(stoker.open(build(part, tmp_path / "built"), "validation")) == contents(part)
     both = build({"train": part, "test": part[:1]}, tmp_path / "both")
     assert contents(stoker.open(both, "test")) == contents(part[:1])
 
@@ -112,8 +111,7 @@ def test_samples_that_are_shown_otherwise_than_stored_are_refused(settings: dict
 
 def test_a_damaged_record_is_a_reject(tmp_path: Path) -> None:
     built = build(write_tree(tmp_path / "photos", {"cat": 3}), tmp_path / "built")
-    shard = next(built.glob("*.tfrecord"))
-    flip_bit(shard, 40)
+    flip_bit(next(built.glob("*.tfrecord")), 40)
     report = stoker.build(stoker.open(built), tmp_path / "again", progress=False, max_rejects=1)
     assert [reject.reason.partition(" of /")[0] for reject in report.rejects] == ["record 0 at byte 0"]
 

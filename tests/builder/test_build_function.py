@@ -89,8 +89,7 @@ def test_it_has_the_settings_of_the_command() -> None:
 )
 def test_the_command_does_the_same(words: list[str], settings: dict[str, Any], source: Path, tmp_path: Path) -> None:
     assert main(["build", str(source), str(tmp_path / "command"), *words, "-q"]) == 0
-    report = build(source, tmp_path / "function", **settings)
-    assert report.outcome == "built"
+    assert build(source, tmp_path / "function", **settings).outcome == "built"
     assert contents(tmp_path / "function") == contents(tmp_path / "command")
     assert build(source, tmp_path / "command", **settings).outcome == "complete"
 
@@ -282,8 +281,7 @@ def test_a_report_shows_itself(source: Path, tmp_path: Path) -> None:
         r"1 reject, the first train/cat/<b>bad.JPEG; 29 images in [0-9.]+ s>",
         repr(report),
     )
-    page = checked(report._repr_html_())
-    assert "1 reject, the first train/cat/<b>bad.JPEG" in page.text
+    assert "1 reject, the first train/cat/<b>bad.JPEG" in checked(report._repr_html_()).text
 
 
 def test_parts(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -306,8 +306,7 @@ def test_no_more_threads_than_asked_for_read_a_record(
         file.write_atomically(picture(1))
     for source in (Counted([*map(str, files)]), Counted([str(tmp_path / "1.jpg")] * 100)):
         (tmp_path / "1.jpg").write_bytes(picture(1))
-        report = build(source, tmp_path / f"out-{id(source)}", **settings)
-        assert report.manifest.records == 100
+        assert build(source, tmp_path / f"out-{id(source)}", **settings).manifest.records == 100
         assert 1 <= source.most <= most
 
 
@@ -771,10 +770,8 @@ def test_names_of_columns_of_hugging_face_say_more_than_how_they_are_held(tmp_pa
 def test_a_dataset_of_torchvision(tmp_path: Path, torchvision: object) -> None:
     from torchvision.datasets import ImageFolder  # noqa: PLC0415 - as the fixture lets it be imported
 
-    root = write_tree(tmp_path / "tree", {"cat": 5, "dog": 4})
-    images = ImageFolder(root)
-    report = build(images, tmp_path / "out")
-    assert report.manifest.splits["train"].class_counts == (5, 4)
+    images = ImageFolder(write_tree(tmp_path / "tree", {"cat": 5, "dog": 4}))
+    assert build(images, tmp_path / "out").manifest.splits["train"].class_counts == (5, 4)
     assert names(stoker.open(tmp_path / "out", "train")) == ["cat", "dog"]
     by_name = samples(tmp_path / "out")
     assert all((by_name[str(number)].decode() == np.asarray(images[number][0])).all() for number in range(9))
@@ -788,8 +785,7 @@ def test_parts_of_datasets_of_torchvision_keep_their_classes(tmp_path: Path, tor
     first = ImageFolder(write_tree(tmp_path / "tree", {"cat": 5, "dog": 4}))
     other = ImageFolder(write_tree(tmp_path / "more", {"cat": 1, "dog" if same else "eel": 2}))
     whole = ConcatDataset([Subset(random_split(first, [6, 3])[0], range(6)), other])
-    report = build(whole, tmp_path / "out")
-    assert report.manifest.records == 9
+    assert build(whole, tmp_path / "out").manifest.records == 9
     assert names(stoker.open(tmp_path / "out", "train")) == (["cat", "dog"] if same else ["0", "1"])
 
 

@@ -84,8 +84,7 @@ def test_any_number_of_records(count: int, tmp_path: Path) -> None:
 
 
 def test_a_mapping_has_splits_one_of_which_may_have_a_length(tmp_path: Path) -> None:
-    given = {"val": list(records(5)), "train": records(30), "test": iter(())}
-    report = build(given, tmp_path / "out")
+    report = build({"val": list(records(5)), "train": records(30), "test": iter(())}, tmp_path / "out")
     assert {name: split.records for name, split in report.manifest.splits.items()} == {"train": 30, "validation": 5}
     assert stoker.open(tmp_path / "out", "val")[4].source == "4"
 
@@ -96,8 +95,7 @@ def test_an_iterable_dataset_of_hugging_face(tmp_path: Path) -> None:
     kinds = {"image": datasets.Image(), "label": datasets.ClassLabel(names=["cat", "dog"])}
     values = {"image": [{"bytes": picture(n), "path": None} for n in range(9)], "label": [n % 2 for n in range(9)]}
     hub = datasets.Dataset.from_dict(values, features=datasets.Features(kinds)).to_iterable_dataset()
-    report = build(hub, tmp_path / "out")
-    assert report.manifest.formats == {"jpeg": {"kept": 9}}
+    assert build(hub, tmp_path / "out").manifest.formats == {"jpeg": {"kept": 9}}
     assert [known.name for known in stoker.open(tmp_path / "out", "train").classes] == ["cat", "dog"]
 
 
@@ -201,8 +199,7 @@ def test_other_records_are_not_taken_for_those_that_are_stored(tmp_path: Path) -
 def test_a_source_that_raises_leaves_a_build_to_resume(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="raised RuntimeError after record 279 of train: the network is gone;"):
         build(records(300, fails_at=280), tmp_path / "out", threads=1)
-    report = build(records(300), tmp_path / "out")
-    assert report.resumed_shards > 0
+    assert build(records(300), tmp_path / "out").resumed_shards > 0
     build(records(300), tmp_path / "whole")
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")
 

@@ -53,8 +53,7 @@ def test_shards_that_are_built_elsewhere_have_the_same_bytes(tmp_path: Path) -> 
 
 
 def test_two_attempts_at_one_shard_do_not_meet(tmp_path: Path) -> None:
-    source = write_tree(tmp_path / "src", {"a": 4})
-    settings = settings_for(source, shards=1)
+    settings = settings_for(write_tree(tmp_path / "src", {"a": 4}), shards=1)
     build(settings, tmp_path / "whole")
     tree = open_source(settings)
     converter = ItemConverter(tree, settings.recipe, settings.schema)

@@ -132,8 +132,7 @@ def test_tfds(source: Path, tmp_path: Path) -> None:
     names = files(tmp_path / "out")
     assert "things-train.tfrecord-00000-of-00001" in names
     assert "idx/things-train.tfrecord-00000-of-00001.idx" in names
-    info = json.loads((tmp_path / "out/dataset_info.json").read_text())
-    assert info["name"] == "things"
+    assert json.loads((tmp_path / "out/dataset_info.json").read_text())["name"] == "things"
 
 
 def test_what_readers_of_tfds_take_is_kept_and_the_rest_is_named_before(tmp_path: Path) -> None:
@@ -316,8 +315,7 @@ def test_objects_become_records(tmp_path: Path) -> None:
     )
     xml = "<annotation><size><width>40</width><height>30</height></size>{}</annotation>"
     (source / "bounding_boxes/dog/dog_1.xml").write_text(xml.format(box.format(4) + box.format(10)))
-    settings = settings_for(source, crop_objects=True, shards=1)
-    report = build(settings, tmp_path / "out")
+    report = build(settings_for(source, crop_objects=True, shards=1), tmp_path / "out")
     stored = records(tmp_path / "out/train-00000-of-00001.tfrecord")
     sizes = sorted((features["image/width"][1][0], features["image/height"][1][0]) for features in stored)
     assert sizes == [(10, 15), (16, 15), (40, 30), (40, 30)]

@@ -160,11 +160,9 @@ def test_a_journal_that_ends_anywhere_is_good_up_to_its_last_line(tmp_path: Path
     text = journal.read_bytes()
     lines = text.splitlines(keepends=True)
     assert len(lines) == 5
-    cuts = [0, 1, len(lines[0]) - 1, len(lines[0]), len(lines[0]) + 7, len(text) - 1, len(text)]
-    for cut in cuts:
+    for cut in [0, 1, len(lines[0]) - 1, len(lines[0]), len(lines[0]) + 7, len(text) - 1, len(text)]:
         journal.write_bytes(text[:cut])
-        report = run(source, tmp_path / "out")
-        assert report.resumed_shards == max(0, text[:cut].count(b"\n") - 1), cut
+        assert run(source, tmp_path / "out").resumed_shards == max(0, text[:cut].count(b"\n") - 1), cut
         assert run(source, tmp_path / "out").resumed_shards == 4, cut
     journal.write_bytes(text[: -len(lines[-1])] + b"\0" * 50 + b"\n")  # what a power cut can leave
     assert run(source, tmp_path / "out").resumed_shards == 3

@@ -50,5 +50,4 @@ def test_examples_are_parsed(command: str, monkeypatch: pytest.MonkeyPatch, caps
         program, *words = shlex.split(line.partition(" > ")[0], comments=True)
         assert program == "stoker"
         if words[0] != "help":
-            args = make_parser(words).parse_args(words)
-            assert args.command == (command or words[0])
+            assert make_parser(words).parse_args(words).command == (command or words[0])

@@ -56,8 +56,7 @@ def test_transforms_that_cannot_be_read(transforms: str, message: str, dataset: 
     ],
 )
 def test_a_file_that_has_no_folder(words: tuple[str, ...], dataset: Path, tmp_path: Path, cli: Cli) -> None:
-    filled = [word.format(data=dataset, there=tmp_path) for word in words]
-    error = error_of(cli, filled)
+    error = error_of(cli, [word.format(data=dataset, there=tmp_path) for word in words])
     assert error == f"{words[2]} is '{tmp_path}/no/x.png', and there is no folder '{tmp_path}/no'; make it first"
 
 

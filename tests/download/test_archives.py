@@ -97,8 +97,7 @@ def test_an_archive_becomes_a_folder_once(
 ) -> None:
     server.files[name] = make(*PHOTOS)
     wanted = unpackable(name, server.files[name])
-    report = get(watcher, tmp_path, server.url, wanted)
-    assert report.files[0].folder == tmp_path / "Images"
+    assert get(watcher, tmp_path, server.url, wanted).files[0].folder == tmp_path / "Images"
     assert files_below(tmp_path / "Images") == {"n1-dog/a.jpg": b"a" * 100, "n2-cat/b.jpg": b"b" * 200}
     assert {path.name for path in tmp_path.iterdir()} == {name, "Images"}
     assert (name, "unpacking", 300, 300) in watcher.steps

@@ -253,8 +253,7 @@ def test_masks_of_every_form_are_stored_as_their_ids(tmp_path: Path) -> None:
     for depth in (8, 16):
         chosen = [(value, wanted) for value, wanted, bits_of in forms if bits_of == depth]
         records = [{"image": RECORDS[0]["image"], "m": value} for value, _ in chosen]
-        report = build_records(tmp_path / str(depth), records, {"m": fields.Mask(depth)})
-        assert report.rejects == ()
+        assert build_records(tmp_path / str(depth), records, {"m": fields.Mask(depth)}).rejects == ()
         dataset = stoker.open(tmp_path / str(depth))
         for index in range(len(dataset)):
             sample = dataset[index]
@@ -270,8 +269,7 @@ RESIZES = ["short:9", "short:40", "long:20", "max:20", "max:100", "exact:13x31",
 def test_masks_are_resized_as_pillow_does_to_the_nearest(resize: str, tmp_path: Path) -> None:
     recipe = Recipe(resize=parse_resize(resize), encode=parse_encode("png"))
     eight, sixteen = ids(1).astype(np.uint8), ids(2, most=65_536)
-    pixels = pictures.pixels(WIDTH, HEIGHT, 3)
-    records = [{"image": png(pixels), "mask": eight, "depth": sixteen}]
+    records = [{"image": png(pictures.pixels(WIDTH, HEIGHT, 3)), "mask": eight, "depth": sixteen}]
     build_records(tmp_path, records, {"mask": fields.Mask(), "depth": fields.Mask(16)}, recipe=recipe)
     sample = stoker.open(tmp_path)[0]
     size = sample.decode().shape[1::-1]

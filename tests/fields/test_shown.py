@@ -33,10 +33,8 @@ def tiles(folder: Path, out: Path, caption: str) -> list[np.ndarray[Any, Any]]:
     """The three tiles of a dataset of one record: half of its mask is 1, the other 0."""
     mask = np.zeros((SIDE, SIDE), np.uint8)
     mask[:, SIDE // 2 :] = 1
-    record = {"image": GREY, "caption": caption, "mask": mask, "green": GREEN}
-    build_records(folder, [record], FIELDS)
-    report = show.write_sheet(folder, out, show.SheetSpec())
-    assert report.damaged == {}
+    build_records(folder, [{"image": GREY, "caption": caption, "mask": mask, "green": GREEN}], FIELDS)
+    assert show.write_sheet(folder, out, show.SheetSpec()).damaged == {}
     with Image.open(out) as image:
         sheet = np.asarray(image)
     assert sheet.shape[1] == 20 + 3 * (show.TILE_WIDTH + 20)

@@ -52,8 +52,7 @@ def test_names_that_are_recognised(name: str, expected: ShardName | None) -> Non
     ],
 )
 def test_names_that_are_written_are_recognised(text: str, name: str) -> None:
-    naming = ShardNaming(text)
-    assert naming.name("train", 3, 1024) == name
+    assert ShardNaming(text).name("train", 3, 1024) == name
     parsed = parse_shard_name(name)
     assert parsed is not None
     assert parsed.split == "train"

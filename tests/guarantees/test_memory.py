@@ -112,8 +112,7 @@ def test_an_epoch_takes_no_more_for_more_records(tmp_path: Path, shards: Path) -
     more = 8000 - few
     many_peak, count = peak(EPOCH, many, few_peak + SLACK + 16 * more)
     assert (few, count) == (200, 8000)
-    pixels = 96 * 96 * 3
-    assert more * pixels > 10 * SLACK  # what would be seen if batches stayed
+    assert more * (96 * 96 * 3) > 10 * SLACK  # what would be seen if batches stayed
     assert many_peak - few_peak < SLACK + 16 * more
 
 

@@ -83,8 +83,7 @@ def test_a_list_of_files_without_a_line(tmp_path: Path) -> None:
     """There is nothing to put in order; the source is there, and empty."""
     (tmp_path / "config.json").write_bytes(b'{"data": {"train_filelist": "list.txt"}}')
     (tmp_path / "list.txt").touch()
-    tree = list_source(str(tmp_path / "config.json"))
-    assert len(tree.table) == 0
+    assert len(list_source(str(tmp_path / "config.json")).table) == 0
 
 
 @pytest.mark.parametrize("number", [b"1e999", b"-Infinity", b"NaN", LONG])

@@ -92,8 +92,7 @@ def test_every_check_gives_one_verdict(tmp_path: Path, server: Server, side: int
         with pytest.raises(ImageError, match=message):
             convert(lie, recipe)
     lying_inputs.source(tmp_path, "lie.jpg", lie)
-    outcome = server.ask("build", tmp_path)
-    assert outcome.message.startswith(f"1 rejects: {message}")
+    assert server.ask("build", tmp_path).message.startswith(f"1 rejects: {message}")
     assert message in server.ask("open folder", tmp_path).message
     lying_inputs.shard_of(tmp_path, lying_inputs.record_of(lie))
     assert message in server.ask("open shards", tmp_path).message

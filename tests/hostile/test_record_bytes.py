@@ -74,8 +74,7 @@ def test_an_index_with_frames_smaller_than_a_frame(write: Callable[[bytes], str]
 
 def test_a_frame_inside_a_payload(write: Callable[[bytes], str]) -> None:
     """A payload holds the bytes of another frame, and a scanner that hunts for headers takes it for a record."""
-    inner = twin.frame(b"inner")
-    path = write(twin.frame(inner) + twin.frame(b"next"))
+    path = write(twin.frame(twin.frame(b"inner")) + twin.frame(b"next"))
     assert _native.scan_shard(path).tolist() == [[0, 37], [37, 20]]
 
 

@@ -83,8 +83,7 @@ def test_copies_are_found_in_the_strictest_sense() -> None:
     measured = measure_all(len(data), lambda row: (data[row], ()), 2)
     exact = exact_duplicates(measured, lambda row: (data[row], ()))
     assert exact == [Duplicates("bytes", (1, 3)), Duplicates("pixels", (1, 2))]
-    near = near_duplicates(measured, exact, 6, 2)
-    assert near == [Duplicates("near", (1, 4, 5))]
+    assert near_duplicates(measured, exact, 6, 2) == [Duplicates("near", (1, 4, 5))]
 
 
 def test_the_largest_distance_is_that_of_the_core_and_of_the_texts() -> None:

@@ -114,8 +114,7 @@ def test_the_aspect_is_kept_and_none_enlarged(tmp_path: Path, size: tuple[int, i
 
 
 def test_damaged_samples_have_tiles_that_say_so(birds: Path, tmp_path: Path) -> None:
-    train = stoker.open(birds, split="train")
-    path, record, offset = train.records.where(4)
+    path, record, offset = stoker.open(birds, split="train").records.where(4)
     with Path(path).open("r+b") as file:
         file.seek(offset + 200)
         file.write(b"\0\1\2\3")
@@ -170,8 +169,7 @@ def test_any_problem_and_any_class_can_be_drawn(problem: str, name: str) -> None
 @given(st.lists(st.tuples(st.floats(width=32), st.floats(width=32)), max_size=4))
 def test_any_numbers_give_boxes_inside_the_image(edges: list[tuple[float, float]]) -> None:
     low, high = [first for first, _ in edges], [last for _, last in edges]
-    sides = {"xmin": low, "xmax": high, "ymin": low, "ymax": high}
-    for box in usable_boxes(with_boxes(sides).boxes):
+    for box in usable_boxes(with_boxes({"xmin": low, "xmax": high, "ymin": low, "ymax": high}).boxes):
         assert 0 <= box.xmin < box.xmax <= 1
         assert 0 <= box.ymin < box.ymax <= 1
 
@@ -181,8 +179,7 @@ def test_a_box_with_a_corner_that_is_not_finite_is_left_out(odd: float) -> None:
     sides = {"xmin": [0.1, odd, 0.3], "ymin": [0.1] * 3, "xmax": [0.8] * 3, "ymax": [0.8] * 3}
     if odd == float("inf"):
         sides = {"xmin": [0.1, 0.2, 0.3], "ymin": [0.1] * 3, "xmax": [0.8, odd, 0.8], "ymax": [0.8] * 3}
-    boxes = usable_boxes(with_boxes(sides).boxes)
-    assert [box.xmin for box in boxes] == [0.1, 0.3]
+    assert [box.xmin for box in usable_boxes(with_boxes(sides).boxes)] == [0.1, 0.3]
 
 
 def test_a_class_is_called_by_its_text_or_its_name() -> None:

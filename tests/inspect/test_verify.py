@@ -157,8 +157,7 @@ def test_without_an_index_the_records_before_the_damage_are_checked(copy: Path) 
     offset = int(index.read_text().splitlines()[5].split()[0])
     index.unlink()
     flip_bit(shard, offset)
-    report = verify_dataset(copy)
-    problems = "\n".join(map(str, report.problems))
+    problems = "\n".join(map(str, verify_dataset(copy).problems))
     assert "no index leads to the records behind the damage" in problems
     assert f"{index}: the index is missing" in problems
     assert "has 5 records; the manifest says" in problems
@@ -284,8 +283,7 @@ def test_what_a_record_claims_is_cut_in_messages(dataset: Path, tmp_path: Path) 
     shard = next(iter(sorted(dataset.glob("train-*.tfrecord")))).name
     (tmp_path / "a.tfrecord").rename(tmp_path / shard)
     assert shard in manifest
-    report = verify_dataset(tmp_path)
-    whats = [problem.what for problem in report.problems]
+    whats = [problem.what for problem in verify_dataset(tmp_path).problems]
     assert any("key 00019 and 180 more are not in the schema" in what for what in whats)
     assert any(what.startswith("image/class/synset says b'yyyy") for what in whats)
     assert sum(map(len, whats)) < 20_000

@@ -23,8 +23,7 @@ CROP = stoker.RandomResizedCrop(48, scale=(0.02, 0.2), hflip=0.5)
 
 def photograph(number: int, seed: int) -> bytes:
     """A JPEG without restart markers, of one of the kinds."""
-    rng = np.random.default_rng(seed)
-    small = Image.fromarray(rng.integers(0, 256, (30, 40, 3), dtype=np.uint8))
+    small = Image.fromarray(np.random.default_rng(seed).integers(0, 256, (30, 40, 3), dtype=np.uint8))
     options = {"quality": 90, **KINDS[number % len(KINDS)]}
     image = small.resize(SIDES, Image.Resampling.BICUBIC).convert(options.pop("mode", "RGB"))
     return pictures.encode(image, **options)

@@ -26,8 +26,7 @@ KINDS = [
 
 def photograph(width: int, height: int, seed: int) -> Image.Image:
     """Something with edges, areas and gradients, as photographs have; a wave of one pixel would be none."""
-    rng = np.random.default_rng(seed)
-    small = Image.fromarray(rng.integers(0, 256, (12, 16, 3), dtype=np.uint8))
+    small = Image.fromarray(np.random.default_rng(seed).integers(0, 256, (12, 16, 3), dtype=np.uint8))
     image = small.resize((width, height), Image.Resampling.BICUBIC)
     image.paste((30, 90, 200), (width // 4, height // 3, width // 2, height // 2))
     return image

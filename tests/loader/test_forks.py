@@ -118,8 +118,7 @@ def use_a_memory_cache_in_children(folder: str, keep: Any) -> None:
         epoch(train, cache=caches[0])
 
     def ask() -> None:
-        cache = caches[0]
-        stats = cache.stats()
+        stats = caches[0].stats()
         assert (stats.hits, stats.misses, stats.bytes, stats.full) == (0, 0, 0, False)
 
     with meanwhile(fill):

@@ -44,8 +44,7 @@ def shard(tmp_path: Path) -> Path:
 def make_unscannable(shard: Path) -> None:
     """Spoil the length of the third record, which every scan reads, and leave no trace in size and time."""
     status = shard.stat()
-    offset = int(stoker.open(shard).shards[0].extents[2, 0])
-    flip_bit(shard, offset)
+    flip_bit(shard, int(stoker.open(shard).shards[0].extents[2, 0]))
     os.utime(shard, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 

@@ -80,16 +80,14 @@ def test_what_is_decoded_is_neither_read_nor_decoded_again(train: stoker.Dataset
     first = epochs(train, cache=cache)
     assert cache.stats().misses == RECORDS
     assert cache.stats().hits == 2 * RECORDS
-    path = train.shards[0].path
-    os.truncate(path, 0)  # whatever reads it now, fails
+    os.truncate(train.shards[0].path, 0)  # whatever reads it now, fails
     assert epochs(train, cache=cache) == first
     assert cache.stats().hit_rate > 0.8
     assert "hit" in repr(cache)
 
 
 def test_damage_is_found_also_without_check(train: stoker.Dataset) -> None:
-    path = train.shards[0].path
-    flip_bit(path, 60)
+    flip_bit(train.shards[0].path, 60)
     with pytest.raises(stoker.errors.CorruptRecordError, match="record 0"):
         epochs(train, cache=stoker.MemoryCache("10MB"), check=False)
 

@@ -128,8 +128,7 @@ def expected(records: list[Record], tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_of_an_image_gives_the_same_batches(records: list[Record], expected: list[Any], form: str) -> None:
-    given = FORMS[form](records)
-    dataset = stoker.open(given, "train" if form == "splits" else None, fields=FIELDS)
+    dataset = stoker.open(FORMS[form](records), "train" if form == "splits" else None, fields=FIELDS)
     assert [known.name for known in dataset.classes] == ["cat", "dog"]
     assert [sample.label for sample in map(dataset.__getitem__, range(COUNT))] == [1, 0] * (COUNT // 2)
     _assert_equal(_batches(dataset), expected)
@@ -226,8 +225,7 @@ def test_labels_of_torchvision_are_read_without_an_image() -> None:
             self.asked.append(position)
             return Image.new("L", (9, 8), position), self.targets[position]
 
-    pairs = Pairs()
-    dataset = stoker.open(pairs)
+    dataset = stoker.open(Pairs())
     assert dataset.labels.tolist() == [0, 1, 1]
     batch = next(iter(stoker.Loader(dataset, 3, transform=stoker.TopLeft((8, 9)))))
     assert batch.images[:, 0, 0, 0].tolist() == [0, 1, 2]

@@ -258,8 +258,7 @@ def test_random_parts_equal_their_twin(train: stoker.Dataset, files: stoker.Data
     shares = [Fraction(1, 2), Fraction(1, 4), Fraction(1, 4)]
     for dataset in (train, train[25:3:-1], files):
         draws = by_name(dataset, seed)
-        parts = dataset.random_split([0.5, 0.25, 0.25], seed=seed)
-        for number, part in enumerate(parts):
+        for number, part in enumerate(dataset.random_split([0.5, 0.25, 0.25], seed=seed)):
             assert names(part) == [name for name in names(dataset) if twin.part_of(draws[name], shares) == number]
         fifths = [Fraction(1, 3)] * 3
         for number, (rest, validation) in enumerate(dataset.folds(3, seed=seed)):
@@ -296,8 +295,7 @@ def test_samples_that_share_a_name_are_told_apart_by_their_images(tmp_path: Path
 
 def test_random_parts_never_change(train: stoker.Dataset) -> None:
     # A model that was trained on one part is validated on the other, years later.
-    validation = train.random_split([0.8, 0.2], seed=17)[1]
-    assert list(validation.numbers) == VALIDATION
+    assert list(train.random_split([0.8, 0.2], seed=17)[1].numbers) == VALIDATION
     assert [list(part.numbers) for _, part in train.folds(3)] == FOLDS
 
 

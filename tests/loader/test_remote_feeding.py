@@ -58,8 +58,7 @@ def test_all_ways_to_look_at_a_dataset(remote: StoreLocation, dataset: Path) -> 
     assert (there[3].encoded, there[-1].features) == (here[3].encoded, here[-1].features)
     np.testing.assert_array_equal(there.labels, here.labels)
     np.testing.assert_array_equal(there.object_counts, here.object_counts)
-    again = pickle.loads(pickle.dumps(there))
-    assert again[0].encoded == here[0].encoded
+    assert pickle.loads(pickle.dumps(there))[0].encoded == here[0].encoded
     objects = {"transform": stoker.ObjectCrops(8), "shuffle": True, "read_ahead": SMALL}
     assert_same(epochs(here, **objects), epochs(there, **objects))
     with pytest.raises(IndexError):

@@ -64,8 +64,7 @@ class OtherPixels(stoker.Loader):
 
     def __iter__(self) -> Iterator[stoker.Batch]:
         for batch in super().__iter__():
-            changed = batch.images ^ (1 if self.topology.world_size == 2 else 0)
-            yield replace(batch, images=changed)
+            yield replace(batch, images=batch.images ^ (1 if self.topology.world_size == 2 else 0))
 
 
 class Endless(stoker.Loader):

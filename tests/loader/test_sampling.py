@@ -107,8 +107,7 @@ def test_every_class_has_its_share_and_every_sample_its_turn(files: stoker.Datas
     seen: Counter[int] = Counter()
     for epoch in range(33):
         numbers = epoch_of(samples, epoch)
-        by_class = Counter(LABELS[number] for number in numbers)
-        assert sorted(by_class.values()) == [6, 7, 7]
+        assert sorted(Counter(LABELS[number] for number in numbers).values()) == [6, 7, 7]
         seen += Counter(numbers)
         for label in range(3):  # no sample comes twice more often than another of its class
             own = [seen[number] for number in range(COUNT) if LABELS[number] == label]
@@ -173,8 +172,7 @@ def test_pixels_of_repeated_samples_differ(files: stoker.Dataset) -> None:
         (batch,) = loader
     assert batch.indices.tolist() == [0] * 12
     assert len({pixels.tobytes() for pixels in batch.images}) > 6
-    slots = twin.shuffled(list(range(12)), 4, 0)
-    for pixels, slot in zip(batch.images, slots, strict=True):
+    for pixels, slot in zip(batch.images, twin.shuffled(list(range(12)), 4, 0), strict=True):
         assert (pixels == transform.show(pictures.rgb(image(0)), TRANSFORM, transform.Draws(4, 0, slot))).all()
 
 

@@ -323,8 +323,7 @@ def test_what_a_build_rejects_is_a_bad_sample(
     with pytest.warns(BadSampleWarning):
         same(load(opened, [name], on_bad="substitute", threads=4, seed=0), expected)
     assert sorted(index for batch in expected for index in batch.indices.tolist()) != list(range(COUNT))
-    others = [other for other in opened.fields if other != name]
-    assert sum(map(len, load(opened, others))) == COUNT
+    assert sum(map(len, load(opened, [other for other in opened.fields if other != name]))) == COUNT
     sample = next(opened[number] for number in range(COUNT) if opened[number].source == "images/4.jpg")
     assert sample.problems == {name: reject.reason}
     with pytest.raises(ExampleError) as caught:

@@ -295,8 +295,7 @@ def test_a_merge_goes_on_after_any_kill(pair: tuple[Path, Path], other: Path, tm
         assert code == -signal.SIGKILL
         assert not (whole / "manifest.json").exists() or (whole / "build.journal").exists()
     assert kills >= 1
-    report = merge([*pair, other], whole)
-    assert report.manifest == expected
+    assert merge([*pair, other], whole).manifest == expected
     assert_sound(whole)
     assert sorted(p.relative_to(whole) for p in whole.rglob("*")) == sorted(
         p.relative_to(tmp_path / "expected") for p in (tmp_path / "expected").rglob("*")
@@ -367,8 +366,7 @@ def box_classes(directory: Path) -> list[tuple[str, list[str]]]:
 def test_classes_of_boxes_are_told_by_their_names(tmp_path: Path, cli: Cli, classes: list[str]) -> None:
     first = with_boxes(tmp_path / "a", ["leg", "wing"], ["wing", None, 0], ["ant", "bee"], 0)
     second = with_boxes(tmp_path / "b", ["wing", "eye"], ["eye", "wing", 1, None], classes, 10)
-    names = sorted(box[0] for _, box in box_classes(first))
-    assert names == ["leg", "none", "wing"]
+    assert sorted(box[0] for _, box in box_classes(first)) == ["leg", "none", "wing"]
     report = merge([first, second], tmp_path / "whole")
     assert (report.copied_shards, report.rewritten_shards) == (1, 1)
     assert_sound(tmp_path / "whole")

@@ -105,8 +105,7 @@ def test_a_transparent_colour_is_that_of_pillow(kind: tuple[int, int], data: st.
     count = 3 if color == 2 else 1
     key = struct.pack(f">{count}H", *values)
     file = file.replace(chunk(b"tRNS", b"\0\1" * count), chunk(b"tRNS", key))
-    expected = pillow(file, "RGBA")
-    assert (_native.decode_image(file, mode="RGBA") == expected).all()
+    assert (_native.decode_image(file, mode="RGBA") == pillow(file, "RGBA")).all()
 
 
 @pytest.mark.decodes("png", "webp")

@@ -71,8 +71,7 @@ def test_exif_orientation_is_found_in_either_byte_order(orientation: int, order:
     exif = Image.Exif()
     exif.endian = order
     exif[274] = orientation
-    encoded = pictures.jpeg(16, 16, exif=exif.tobytes())
-    assert _native.probe_jpeg(encoded).orientation == orientation
+    assert _native.probe_jpeg(pictures.jpeg(16, 16, exif=exif.tobytes())).orientation == orientation
 
 
 @given(sizes, st.sampled_from(["4:4:4", "4:2:2", "4:2:0"]), st.integers(1, 100), st.booleans(), st.integers(0, 255))

@@ -72,8 +72,7 @@ def test_a_progressive_file_that_stops_early_is_refused() -> None:
 @pytest.mark.parametrize("encode", ["jpeg:90:420", "jpeg:80:444"])
 def test_with_a_resize_the_encoder_writes_markers(resize: str, encode: str) -> None:
     source = pictures.jpeg(90, 70)
-    recipe = Recipe(parse_resize(resize), parse_encode(encode), restart=True)
-    stored = convert(source, recipe)
+    stored = convert(source, Recipe(parse_resize(resize), parse_encode(encode), restart=True))
     assert restart.markers(stored.data)
     plain = convert(pictures.jpeg(90, 70, format="BMP"), Recipe(parse_resize(resize), parse_encode(encode)))
     assert (stored.width, stored.height) == (plain.width, plain.height)

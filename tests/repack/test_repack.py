@@ -54,8 +54,7 @@ def test_any_layout_to_any_other(photos: Path, tmp_path: Path, source: str, targ
     lossless = ["--encode", "raw"] if target in ("dlbs", "tiny-imagenet") else ["--recipe", "keep"]
     options = ["--resize", "off"] if lossless[0] == "--encode" else []
     cli("repack", tmp_path / "a", tmp_path / "b", "--preset", target, *lossless, *options, *names)
-    repacked = read_manifest(tmp_path / "b")
-    assert repacked.records == manifest.records
+    assert read_manifest(tmp_path / "b").records == manifest.records
     cli("verify", tmp_path / "b")
     raw_source, raw_target = (name in ("dlbs", "tiny-imagenet") for name in (source, target))
     for split in manifest.splits:
@@ -77,8 +76,7 @@ def test_records_of_an_unknown_layout(tmp_path: Path, cli: Cli) -> None:
     assert "The first record holds cls (int64 x 1), jpg (bytes x 1); name the keys" in cli.err
     keys = ["--image-key", "jpg", "--label-key", "cls", "--from-label-base", 1]
     cli("repack", tmp_path / "old.tfrecord", tmp_path / "new", *keys, "--preset", "tfds")
-    manifest = read_manifest(tmp_path / "new")
-    assert manifest.splits["train"].class_counts == (3, 2, 2)
+    assert read_manifest(tmp_path / "new").splits["train"].class_counts == (3, 2, 2)
     assert {s.encoded for s in stoker.open(tmp_path / "new")} == {record["jpg"][1][0] for record in records}
     cli("repack", tmp_path / "old.tfrecord", tmp_path / "x", "--label-key", "cls", code=2)
 

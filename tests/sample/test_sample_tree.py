@@ -126,8 +126,7 @@ def test_the_noisy_annotation_belongs_to_a_good_image(tree: Path) -> None:
     annotation = ET.parse(path).getroot()
     assert annotation.findtext("filename") == "%s"
     xmin, ymin, xmax, ymax = (int(annotation.findtext(f"object/bndbox/{c}", "")) for c in CORNERS)
-    width = int(annotation.findtext("size/width", ""))
-    assert xmin > width > xmax
+    assert xmin > int(annotation.findtext("size/width", "")) > xmax
     assert ymin > 0 > ymax
     Image.open(tree / "train" / path.parent.name / f"{path.stem}.JPEG").load()
     assert [p for p in (tree / "bounding_boxes").rglob("*.xml") if "%s" in p.read_text()] == [path]

@@ -83,8 +83,7 @@ def test_captions_are_fields(tmp_path: Path) -> None:
         stoker.build(path, tmp_path / "out", progress=False)
     assert [reject.key for reject in caught.value.report.rejects] == ["sub/c.png"]
     stoker.build(path, tmp_path / "out", progress=False, max_rejects=1)
-    dataset = stoker.open(tmp_path / "out", "train")
-    stored = {sample.source: dict(sample.fields) for sample in dataset}
+    stored = {sample.source: dict(sample.fields) for sample in stoker.open(tmp_path / "out", "train")}
     assert stored == {
         IMAGES[70 - image]["file_name"]: {"caption": texts[0], "captions": texts} for image, texts in captions.items()
     }

@@ -206,8 +206,7 @@ def test_images_of_all_splits_lie_in_the_folder_that_is_given(tmp_path: Path) ->
 
 
 def test_paths_of_another_computer_are_files_of_their_split(tmp_path: Path) -> None:
-    paths = make(tmp_path, "roboflow")
-    for path in paths.values():
+    for path in make(tmp_path, "roboflow").values():
         content = json.loads(path.read_text())
         for image in content["images"]:
             image["file_name"] = "C:\\photos\\" + image["file_name"]
@@ -233,8 +232,7 @@ def test_a_damaged_segmentation_names_its_file(tmp_path: Path) -> None:
 
 def test_masks_of_a_saved_listing_are_of_their_file(tmp_path: Path) -> None:
     paths = make(tmp_path / "source", "roboflow")
-    tree = listing(tmp_path / "source", masks=True)
-    again = read_back(tree, tmp_path)
+    again = read_back(listing(tmp_path / "source", masks=True), tmp_path)
     rows = {split: int(rows[0]) for split, rows in again.splits.items()}
     masks = {split: again.load(again.table[row], split).fields["mask"] for split, row in rows.items()}
     assert {split: mask.where for split, mask in masks.items()} == {split: str(path) for split, path in paths.items()}

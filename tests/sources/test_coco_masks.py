@@ -102,8 +102,7 @@ def test_masks_are_those_of_pycocotools(tmp_path: Path) -> None:
         assert stored[name].dtype == np.uint8
     assert set(np.unique(wanted["b.png"])) == {0, 1, 2, 3}
     assert not wanted["empty.png"].any()
-    sample = stoker.open(tmp_path / "out", "val")[0]
-    assert sample.boxes
+    assert stoker.open(tmp_path / "out", "val")[0].boxes
 
 
 @pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")
@@ -151,8 +150,7 @@ def test_more_than_255_categories_take_16_bits(categories: int, bits: int, tmp_p
 def test_captions_and_masks_of_one_file(tmp_path: Path) -> None:
     captions = [{"image_id": image["id"], "id": 900, "caption": f"ü {image['id']}"} for image in IMAGES]
     annotation = {"id": 1, "image_id": 70, "category_id": 1, "bbox": [0, 0, 5, 5], "segmentation": SQUARE}
-    path = write(tmp_path, document(annotations=[*captions, annotation]))
-    tree = listing(path, masks=True)
+    tree = listing(write(tmp_path, document(annotations=[*captions, annotation])), masks=True)
     assert list(tree.fields) == ["caption", "captions", "mask"]
     (item,) = [item for item in tree.table if item.key == "b.png"]
     values = tree.load(item, "validation").fields

@@ -50,11 +50,9 @@ def test_flat_and_foldered_validation_images_have_one_order_and_one_fingerprint(
 
 def test_the_list_may_be_given_and_the_folder_may_be_the_source_itself(tmp_path: Path) -> None:
     root = tree_with(tmp_path / "root")
-    given = write_lines(tmp_path / "mine.txt", WNIDS)
-    options = SourceOptions(validation_labels=str(given))
+    options = SourceOptions(validation_labels=str(write_lines(tmp_path / "mine.txt", WNIDS)))
     assert listed(list_source(str(root), options), "validation") == expected(EXPECTED)
-    alone = list_source(str(root / "val"), options)
-    assert listed(alone, "validation") == expected(EXPECTED)
+    assert listed(list_source(str(root / "val"), options), "validation") == expected(EXPECTED)
     check_refused(root, match=r"validation_labels .* does not exist", validation_labels=str(tmp_path / "none.txt"))
 
 
@@ -103,8 +101,7 @@ def test_validation_images_without_any_labels_are_refused_with_a_remedy(tmp_path
 
 
 def test_test_images_are_items_without_a_label(tmp_path: Path) -> None:
-    root = fill(tmp_path, "train/a/1.jpg", "test/z.jpg", "test/b.jpg", "test/notes.txt")
-    tree = listing(root)
+    tree = listing(fill(tmp_path, "train/a/1.jpg", "test/z.jpg", "test/b.jpg", "test/notes.txt"))
     assert listed(tree, "test") == [("b.jpg", None), ("z.jpg", None)]
     assert tree.classes == (b"a",)
     assert tree.ignored == {".txt": 1}
@@ -112,6 +109,5 @@ def test_test_images_are_items_without_a_label(tmp_path: Path) -> None:
 
 def test_a_list_that_is_not_needed_is_reported(tmp_path: Path) -> None:
     root = fill(tmp_path / "root", "train/a/1.jpg", "val/a/2.jpg")
-    given = write_lines(tmp_path / "mine.txt", WNIDS)
-    tree = listing(root, validation_labels=str(given))
+    tree = listing(root, validation_labels=str(write_lines(tmp_path / "mine.txt", WNIDS)))
     assert any("validation_labels is not used" in warning for warning in tree.warnings)

@@ -70,8 +70,7 @@ def test_a_decimal_comma_is_not_taken_for_two_classes(six: Path) -> None:
         "'score' has cells such as '0,5', numbers with a decimal comma or two classes each; write a point in place"
     )
     assert message in refused(six)
-    tree = listing(six, label_separator=",")
-    assert values(tree)[1] == {"score": ["1", "5"]}
+    assert values(listing(six, label_separator=","))[1] == {"score": ["1", "5"]}
 
 
 def test_a_table_is_not_among_the_files_that_no_row_names(six: Path) -> None:

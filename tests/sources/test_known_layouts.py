@@ -365,8 +365,7 @@ def test_images_of_cityscapes_alone_are_refused(named: str, has_masks: bool, tmp
     assert (f"give {root} to read them" in message) is (has_masks and named != "cityscapes")
     assert message.endswith("type: printf '%s\\n' jena ulm > folders.txt; and give --labels folders.txt")
     (tmp_path / "folders.txt").write_text("jena\nulm\n")
-    tree = listing(tmp_path / named, labels=str(tmp_path / "folders.txt"))
-    assert tree.classes == (b"jena", b"ulm")
+    assert listing(tmp_path / named, labels=str(tmp_path / "folders.txt")).classes == (b"jena", b"ulm")
 
 
 @pytest.mark.parametrize(

@@ -108,8 +108,7 @@ def test_open_warns_once_and_where_it_was_called(tmp_path: Path) -> None:
     assert [warning.filename for warning in seen] == [__file__]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        again = pickle.loads(pickle.dumps(dataset))
-        assert again.classes == dataset.classes
+        assert pickle.loads(pickle.dumps(dataset)).classes == dataset.classes
         stoker.open(root, labels="imagenet")
 
 

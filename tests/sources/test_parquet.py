@@ -136,8 +136,7 @@ def theirs(root: Path, split: str) -> dict[int, dict[str, Any]]:
 
 def test_a_build_stores_what_datasets_reads(tmp_path: Path) -> None:
     source = write_all(tmp_path / "src")
-    report = stoker.build(source, tmp_path / "out", progress=False)
-    assert report.items == 2 * ROWS
+    assert stoker.build(source, tmp_path / "out", progress=False).items == 2 * ROWS
     for split in ("train", "validation"):
         dataset = stoker.open(tmp_path / "out", split)
         assert [known.name for known in dataset.classes] == NAMES
@@ -182,15 +181,13 @@ def test_a_loader_reads_images_without_a_build(tmp_path: Path, cache: Path) -> N
         pixels = np.concatenate([batch.images[batch.valid] for batch in loader])
     assert (pixels == np.stack(expected)).all()
     assert len(list(cache.iterdir())) == 2
-    again = pickle.loads(pickle.dumps(dataset))
-    assert again[3].encoded == dataset[3].encoded
+    assert pickle.loads(pickle.dumps(dataset))[3].encoded == dataset[3].encoded
 
 
 def test_an_export_comes_back(tmp_path: Path) -> None:
     first = stoker.build(write_all(tmp_path / "src"), tmp_path / "one", progress=False)
     stoker.export(tmp_path / "one", tmp_path / "exported", "parquet")
-    second = stoker.build(tmp_path / "exported", tmp_path / "two", progress=False)
-    assert second.items == first.items
+    assert stoker.build(tmp_path / "exported", tmp_path / "two", progress=False).items == first.items
     for split in ("train", "validation"):
         ours, again = (stored_rows(stoker.open(tmp_path / name, split)) for name in ("one", "two"))
         for number, stored in again.items():
@@ -320,8 +317,7 @@ def test_the_first_of_several_columns_whose_classes_have_names_is_reported(tmp_p
 )
 def test_labels_that_are_none_are_refused(tmp_path: Path, labels: list[Any], message: str) -> None:
     images = [image(picture(number)) for number in range(2)]
-    path = write_rows(tmp_path / "p.parquet", {"image": images, "label": labels})
-    check_refused(path, match=message)
+    check_refused(write_rows(tmp_path / "p.parquet", {"image": images, "label": labels}), match=message)
 
 
 def test_class_names_keep_their_order_and_must_be_those_of_all_files(tmp_path: Path) -> None:
@@ -570,8 +566,7 @@ def test_every_changed_byte_gives_a_dataset_or_an_error(tmp_path: Path) -> None:
     for at in [*range(0, len(data) - 8, 97), *range(len(data) - 60, len(data))]:
         path.write_bytes(flipped(data, at))
         try:
-            dataset = stoker.open(path)
-            images = [sample.encoded for sample in dataset]
+            images = [sample.encoded for sample in stoker.open(path)]
         except StokerError:
             continue
         kept += images == expected

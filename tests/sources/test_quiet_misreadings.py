@@ -480,8 +480,7 @@ def test_columns_of_zeros_and_ones_that_may_say_splits_are_named(tmp_path: Path)
 def test_a_column_of_words_of_splits_is_told_whatever_it_is_called(column: str, name: str, tmp_path: Path) -> None:
     words = ("train", " Valid", "test")
     rows = "".join(f"{i}.jpg,{'ab'[i % 2]},{words[i % 3]},{words[0]}\n" for i in range(12))
-    files = images("{}.jpg", 12)
-    write(tmp_path, {name: f"file_name,label,{column},other\n{rows}", **files})
+    write(tmp_path, {name: f"file_name,label,{column},other\n{rows}", **images("{}.jpg", 12)})
     message = f"{tmp_path / name}: {column!r} may say the splits, and is a field; to have these, give"
     assert [each for each in listing(tmp_path).warnings if "may say" in each] == [f"{message} split_column={column!r}"]
     source = listing(tmp_path, split_column=column)
@@ -524,8 +523,7 @@ def test_unlike_late_rows_are_told(late: str, message: str, settings: str | None
     files = [f"{i}.jpg" for i in range(4)]
     early = "01" if settings is None else "ab"
     rows = [f"{files[i % 4]},{early[i % 2]}" for i in range(1200)] + [f"0.jpg,{late}"]
-    table = "\n".join(["file_name,label", *rows])
-    write(tmp_path, {name: table, **images_of(files)})
+    write(tmp_path, {name: "\n".join(["file_name,label", *rows]), **images_of(files)})
     assert message in check_refused(tmp_path)
     if settings is None:
         source = listing(tmp_path, label_column=())
@@ -561,8 +559,7 @@ def test_numbers_to_predict_that_are_followed_by_texts_are_refused(tmp_path: Pat
     assert "after the first 1,000 rows, 'label' has other values than numbers; mend them, or give" in check_refused(
         tmp_path
     )
-    source = listing(tmp_path, label_column=())
-    assert source.fields["label"] == stoker.fields.Text()
+    assert listing(tmp_path, label_column=()).fields["label"] == stoker.fields.Text()
 
 
 @pytest.mark.parametrize(
@@ -592,8 +589,7 @@ def test_a_column_says_whether_an_image_is_of_a_split(column: str, split: str, t
     write(tmp_path, images("images/{}.jpg", 8))
     rows = [f"{i}.jpg,{'ab'[i % 2]},{i > 5}" for i in range(8)]
     write(tmp_path, {"data.csv": "\n".join([f"image,label,{column}", *rows])})
-    source = listing(tmp_path, split_column=column)
-    assert split_sizes(source) == {"train": 6, split: 2}
+    assert split_sizes(listing(tmp_path, split_column=column)) == {"train": 6, split: 2}
 
 
 def test_boxes_by_their_width_are_no_images(tmp_path: Path) -> None:
@@ -747,8 +743,7 @@ def test_numbers_at_the_beginning_of_names_are_told_with_a_line_that_writes_them
     told = "the names of images begin with numbers, as 25_0_2_2017010.jpg does; if these are classes, type: "
     assert message.startswith(told)
     type_in(message)
-    source = listing(folder)
-    assert sorted(source.table.labels.tolist()) == sorted(ages)
+    assert sorted(listing(folder).table.labels.tolist()) == sorted(ages)
 
 
 @pytest.mark.parametrize(
@@ -928,8 +923,7 @@ def test_the_example_of_a_column_is_one_called_like_classes(tmp_path: Path) -> N
     write(tmp_path, images("images/{}.png", 8))
     write(tmp_path, {"data.csv": "\n".join(["Image,Patient,Finding Labels,View", *rows])})
     assert "give image_column='Image' label_column='Finding Labels'" in check_refused(tmp_path / "data.csv")
-    source = listing(tmp_path / "data.csv", label_column="Finding Labels")
-    assert "Finding Labels" in source.fields
+    assert "Finding Labels" in listing(tmp_path / "data.csv", label_column="Finding Labels").fields
 
 
 NAMES = ("Bär", "Tür", "Öl")

@@ -295,8 +295,7 @@ def test_darknet_reads_its_own_paths(source: str, tmp_path: Path) -> None:
     darknet(tmp_path)
     (tmp_path / "data/test.txt").write_text("data/obj/3.jpg\n")
     assert boxes_of(tmp_path / source) == {"1.jpg": [], "2.jpg": [("dog", 0.375)], "3.jpg": []}
-    tree = listing(tmp_path / source)
-    assert split_sizes(tree) == {"train": 2, "validation": 1}
+    assert split_sizes(listing(tmp_path / source)) == {"train": 2, "validation": 1}
 
 
 @pytest.mark.parametrize(

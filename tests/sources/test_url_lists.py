@@ -338,8 +338,7 @@ def test_bombs_are_rejects(tmp_path: Path, server: PhotoServer, monkeypatch: pyt
 
 
 def test_a_shard_of_rejects_alone(tmp_path: Path, server: PhotoServer) -> None:
-    rows = [{"url": server.url(f"gone/{at}.jpg")} for at in range(4)]
-    path = write_list(tmp_path / "l.txt", rows)
+    path = write_list(tmp_path / "l.txt", [{"url": server.url(f"gone/{at}.jpg")} for at in range(4)])
     with pytest.warns(stoker.errors.SourceWarning, match="out is empty: no image could be stored"):
         report = stoker.build(path, tmp_path / "out", shards=2, max_rejects=4, progress=False)
     assert (report.manifest.records, len(report.rejects)) == (0, 4)

@@ -103,8 +103,7 @@ def test_splits_are_lists_of_image_sets(lists: dict[str, str], expected: dict[st
     fill(tmp_path, *(f"JPEGImages/{number}.jpg" for number in (1, 2, 3)), "Annotations/readme.txt")
     write(tmp_path / "ImageSets", {f"{name}.txt": lines for name, lines in lists.items()})
     if isinstance(expected, str):
-        message = check_refused(tmp_path)
-        assert expected in message
+        assert expected in check_refused(tmp_path)
         return
     tree = listing(tmp_path)
     assert split_sizes(tree) == expected

@@ -88,8 +88,7 @@ def items(tree: Source, split: str = "train") -> dict[str, int]:
 
 def test_a_build_stores_what_webdataset_reads(tmp_path: Path) -> None:
     source = write_shards(tmp_path / "src")
-    report = stoker.build(source, tmp_path / "out", progress=False)
-    assert report.items == 2 * SAMPLES
+    assert stoker.build(source, tmp_path / "out", progress=False).items == 2 * SAMPLES
     for split, theirs in (("train", "train"), ("validation", "val")):
         stored = {
             str(sample.source).partition(".")[0]: {"label": sample.label, "image": sample.encoded, **sample.fields}
@@ -197,8 +196,7 @@ def test_incomplete_samples_are_named(tmp_path: Path, members: dict[str, bytes],
 
 
 def test_a_repeated_key_is_named(tmp_path: Path) -> None:
-    members = {**A, "c.jpg": content("c.jpg"), "a.txt": b"x"}
-    tree = listing(one_tar(tmp_path, members))
+    tree = listing(one_tar(tmp_path, {**A, "c.jpg": content("c.jpg"), "a.txt": b"x"}))
     assert items(tree) == {"a.jpg": 0, "c.jpg": -1}
     assert tree.warnings == ("samples with the key of an earlier one are not used: photos.tar: a",)
 
@@ -301,8 +299,7 @@ def test_damaged_and_missing_masks_are_rejects(tmp_path: Path, name: str, value:
     other = {"a.other.png": picture(1)} if "other" in name else {}
     members = {"a.jpg": picture(1), "a.cls": b"0", "a.mask.png": grey(1), **other, "b.jpg": picture(2), name: value}
     path = one_tar(tmp_path, members)
-    report = stoker.build(path, tmp_path / "out", max_rejects=1, progress=False)
-    [reject] = report.rejects
+    [reject] = stoker.build(path, tmp_path / "out", max_rejects=1, progress=False).rejects
     assert reject.key == "b.jpg"
     assert problem in reject.reason
 

@@ -132,8 +132,7 @@ def test_another_class_of_a_box_is_another_source(tmp_path: Path) -> None:
     ],
 )
 def test_folders_are_found_as_programs_write_them(yaml: str, images: str, tmp_path: Path) -> None:
-    root = dataset(tmp_path, yaml, f"{images}/1.jpg")
-    tree = listing(root)
+    tree = listing(dataset(tmp_path, yaml, f"{images}/1.jpg"))
     assert [str(path) for path in tmp_path.rglob("1.jpg")] == [
         tree.stored.locate(item).decode() for item in tree.table.take(tree.splits["train"])
     ]
@@ -230,8 +229,7 @@ def test_masks_are_drawn_of_polygons(tmp_path: Path) -> None:
     opened = stoker.open(root, masks=True)
     assert (opened[0].fields["mask"] == expected).all()
     assert not opened[2].fields["mask"].any()
-    report = stoker.build(root, tmp_path / "out", masks=True, progress=False, max_rejects=1)
-    (reject,) = report.rejects
+    (reject,) = stoker.build(root, tmp_path / "out", masks=True, progress=False, max_rejects=1).rejects
     assert f"{root}/labels/train/2.txt, line 1: a box, but masks are drawn of polygons" in reject.reason
     built = stoker.open(tmp_path / "out")
     masks = {sample.source.rpartition("/")[2]: sample.fields["mask"] for sample in built}

@@ -46,8 +46,7 @@ def photos(names: tuple[str, ...]) -> dict[str, bytes]:
     files = {"README.md": b"# Pets\n"}
     for number, name in enumerate(names):
         pixels = np.random.default_rng(number).integers(0, 256, (20 + 20 * (number % 2), 30, 3), np.uint8)
-        encoded = pictures.encode(Image.fromarray(pixels))
-        files[f"data/train/{name}"] = encoded
+        files[f"data/train/{name}"] = pictures.encode(Image.fromarray(pixels))
     return files
 
 

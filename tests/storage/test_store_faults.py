@@ -32,8 +32,7 @@ def faulty(
 ) -> Iterator[tuple[FaultProxy, StoreLocation]]:
     proxy: FaultProxy = request.getfixturevalue(f"faulty_{SERVERS.get(request.param, request.param)}")
     monkeypatch.setattr(retrying, "_FIRST_WAIT", 0.02)
-    folder = store_folder(request.param, request, monkeypatch, proxy.url)
-    yield proxy, folder
+    yield proxy, store_folder(request.param, request, monkeypatch, proxy.url)
     proxy.faults = []
 
 

@@ -263,8 +263,7 @@ def test_what_is_opened_by_a_signed_url(server: FileServer, name: str) -> None:
     there = stoker.open(signed(f"{server.url}/{name}"))
     assert len(there) == len(stoker.open(server.root / name))
     assert "X-Amz" not in f"{there!r}{there.path}"
-    again = pickle.loads(pickle.dumps(there))
-    assert again[0].encoded == there[0].encoded
+    assert pickle.loads(pickle.dumps(there))[0].encoded == there[0].encoded
 
 
 def test_a_signature_that_has_ended_is_told_and_a_new_one_taken(server: FileServer) -> None:

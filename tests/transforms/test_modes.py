@@ -397,8 +397,7 @@ def test_what_a_build_keeps_has_the_same_pixels_in_every_mode(tmp_path: Path) ->
     assert main(["build", str(folder), str(tmp_path / "built"), "--shards", "1", "--quiet"]) == 0
     differing = set()
     for mode in MODES:
-        built = stoker.open(tmp_path / "built", mode=mode)
-        by_name = {sample.source: sample for sample in built}
+        by_name = {sample.source: sample for sample in stoker.open(tmp_path / "built", mode=mode)}
         for name in names_in(mode):
             stored_, expected = (
                 by_name[f"{name}.bin.JPEG"].decode(),

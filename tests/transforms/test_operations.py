@@ -61,8 +61,7 @@ def test_core_and_declaration_agree_on_modes(operation: Operation, mode: stoker.
 
 def test_the_core_refuses_a_setting_that_it_does_not_know() -> None:
     for operation in EACH:
-        chosen = of_image(operation, *EXTENT)
-        name, settings = chosen.native_settings()
+        name, settings = of_image(operation, *EXTENT).native_settings()
         _native.TransformSpec(name, settings)
         with pytest.raises(ConfigError, match=f"^{name}: there is no setting more$"):
             _native.TransformSpec(name, {**settings, "more": [1.0]})
