@@ -197,10 +197,8 @@ def test_rejects_beyond_the_limit_are_an_error_until_they_are_accepted(source: P
 
 
 def test_a_build_that_stores_nothing_says_why(tmp_path: Path) -> None:
-    given = [{"image": b"no image"}] * 3
-    with pytest.raises(
-        TooManyRejectsError, match=r"has no manifest, because no image could be stored; the first is rec"
-    ):
+    given, problem = [{"image": b"no image"}] * 3, "has no manifest, because no image could be stored; the first is rec"
+    with pytest.raises(TooManyRejectsError, match=problem):
         build(given, tmp_path / "out")
     with pytest.warns(SourceWarning, match=r"out is empty: no image could be stored; the first is record") as caught:
         report = build(given, tmp_path / "out", max_rejects=3)

@@ -101,9 +101,8 @@ def test_other_settings_are_refused(
     with pytest.raises(DestinationError) as caught:
         run(source, out, **change)
     assert message in str(caught.value)
-    assert f"holds {'a finished dataset' if finished else 'an unfinished build'} with other settings" in str(
-        caught.value
-    )
+    what = "a finished dataset" if finished else "an unfinished build"
+    assert f"holds {what} with other settings" in str(caught.value)
     assert contents(out) == before
 
 
@@ -142,11 +141,10 @@ def test_a_finished_dataset_with_a_changed_file_is_not_called_complete(tmp_path:
     expected = run(source, tmp_path / "out", max_rejects=1).manifest
     file = tmp_path / "out" / name
     content = file.read_bytes()
+    problem = f"but {name} is missing or was changed .*, or overwrite the dataset"
     for change in (lambda: file.write_bytes(b"x" + content[1:]), file.unlink):
         change()
-        with pytest.raises(
-            DestinationError, match=f"but {name} is missing or was changed .*, or overwrite the dataset"
-        ):
+        with pytest.raises(DestinationError, match=problem):
             run(source, tmp_path / "out")
     file.write_bytes(content)
     assert run(source, tmp_path / "out").manifest == expected

@@ -269,9 +269,8 @@ CHANGED = {
 
 @each("case", CHANGED)
 def test_a_changed_manifest_is_refused(case: str) -> None:
-    with pytest.raises(
-        ManifestError, match=r"^m\.json was changed or damaged after the build: .*; restore it, or build"
-    ):
+    problem = r"^m\.json was changed or damaged after the build: .*; restore it, or build"
+    with pytest.raises(ManifestError, match=problem):
         parse_manifest(CHANGED[case], "m.json")
 
 

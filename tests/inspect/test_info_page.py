@@ -167,8 +167,7 @@ def test_no_picture_comes_from_outside_of_the_source(birds: Path, tmp_path: Path
 
 
 def test_boxes_of_the_wrong_kind_are_damage(tmp_path: Path) -> None:
-    write_wrong_boxes(tmp_path / "shard.tfrecord")
-    (shown,) = dataset_portrait(tmp_path / "shard.tfrecord").strip
+    (shown,) = dataset_portrait(write_wrong_boxes(tmp_path / "shard.tfrecord")).strip
     assert (shown.uri, "'image/object/bbox/xmin' holds bytes values" in shown.problem) == ("", True)
 
 

@@ -223,9 +223,7 @@ def test_what_cannot_be_shown_is_refused_and_nothing_is_written(birds: Path, tmp
 
 @pytest.fixture(scope="module")
 def shard(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    shard_file = tmp_path_factory.mktemp("transforms") / "shard.tfrecord"
-    write_annotated(shard_file, 12)
-    return shard_file
+    return write_annotated(tmp_path_factory.mktemp("transforms") / "shard.tfrecord", 12)
 
 
 def loaded(dataset: stoker.Dataset, transform: object, epoch: int) -> dict[int, tuple[np.ndarray, np.ndarray]]:
@@ -302,8 +300,7 @@ def test_the_pixels_are_in_the_picture_as_they_are(shard: Path, tmp_path: Path) 
 
 
 def test_a_damaged_sample_costs_only_its_row(tmp_path: Path) -> None:
-    shard_file = tmp_path / "shard.tfrecord"
-    write_annotated(shard_file, 6)
+    shard_file = write_annotated(tmp_path / "shard.tfrecord", 6)
     path, _, offset = stoker.open(shard_file).records.where(2)
     with shard_file.open("r+b") as file:
         file.seek(offset + 100)

@@ -31,16 +31,14 @@ def train(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 def annotated(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> stoker.Dataset:
     """A shard of images with objects. For reading only."""
     path = tmp_path_factory.mktemp("annotated") / "train-00000-of-00001"
-    write_annotated(path, records_of(request))
-    return stoker.open(path)
+    return stoker.open(write_annotated(path, records_of(request)))
 
 
 @pytest.fixture(scope="module")
 def rich(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> stoker.Dataset:
     """A shard of records with every field. For reading only."""
-    path = tmp_path_factory.mktemp("fields") / "train-00000-of-00001"
-    field_records.write(path, records=records_of(request, field_records.RECORDS))
-    return stoker.open(path)
+    folder, records = tmp_path_factory.mktemp("fields"), records_of(request, field_records.RECORDS)
+    return stoker.open(field_records.write(folder, records=records))
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from PIL import Image
 
 from reference import example, pictures, tfrecord
 from stoker import fields
+from written_files import write_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -121,10 +122,10 @@ def rows(column: Any, count: int) -> list[Any]:
     return list(column)
 
 
-def write(path: Path, changes: dict[int, Any] | None = None, records: int = RECORDS) -> None:
+def write(folder: Path, changes: dict[int, Any] | None = None, records: int = RECORDS) -> Path:
     """Write one shard; ``changes`` replaces features of some records, and drops those of kind none."""
     frames = []
     for i in range(records):
         record = {**features(i), **(changes or {}).get(i, {})}
         frames.append(tfrecord.frame(example.write({key: held for key, held in record.items() if held[0] != "none"})))
-    path.write_bytes(b"".join(frames))
+    return write_files(folder, {"train-00000-of-00001": b"".join(frames)}) / "train-00000-of-00001"

@@ -83,16 +83,18 @@ def boxes(i: int) -> list[tuple[float, float, float, float]]:
     return [(0.1 * n, 0.05 * (i % 5), 0.5 + 0.1 * n, 0.6 + 0.07 * (i % 4)) for n in range(i % 4)]
 
 
-def write_wrong_boxes(path: Path) -> None:
+def write_wrong_boxes(path: Path) -> Path:
     """Write one shard of one picture whose boxes are words."""
     words = {f"image/object/bbox/{side}": ("bytes", [b"left"]) for side in SIDES}
     path.write_bytes(tfrecord.frame(example.write(features(0) | words)))
+    return path
 
 
-def write_annotated(path: Path, records: int) -> None:
+def write_annotated(path: Path, records: int) -> Path:
     """Write one shard of the pictures with their objects."""
     frames = []
     for i in range(records):
         sides = {f"image/object/bbox/{side}": ("float", [box[at] for box in boxes(i)]) for at, side in enumerate(SIDES)}
         frames.append(tfrecord.frame(example.write(features(i) | sides)))
     path.write_bytes(b"".join(frames))
+    return path

@@ -192,8 +192,8 @@ def test_colour_jitter_of_grey_is_pillows(folder: Path) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_objects_are_cut_out_in_every_mode(tmp_path: Path, mode: Any) -> None:
-    write_annotated(tmp_path / "train-00000-of-00001", SIZE)
-    train, chosen = stoker.open(tmp_path, mode=mode), stoker.ObjectCrops(SIDE, hflip=0.5)
+    path, chosen = write_annotated(tmp_path / "train-00000-of-00001", SIZE), stoker.ObjectCrops(SIDE, hflip=0.5)
+    train = stoker.open(path, mode=mode)
     seen = pixels(train, transform=chosen)
     owners = [(i, box) for i in range(SIZE) for box in boxes(i) or [None]]
     assert len(seen) == len(owners)

@@ -114,11 +114,7 @@ def test_several_transforms_give_tuples(rich: stoker.Dataset) -> None:
     several = stoker.MultiCrop(CROP, stoker.Resize(9), CROP)
     batch = load(rich, only(*PLANES), transform=several)
     for name in PLANES:
-        assert [planes.shape[:3] for planes in batch.fields[name]] == [
-            (RECORDS, 17, 17),
-            (RECORDS, 9, 9),
-            (RECORDS, 17, 17),
-        ]
+        assert [planes.shape[:3] for planes in batch.fields[name]] == [(RECORDS, side, side) for side in (17, 9, 17)]
     for number, which in enumerate(several.transforms):
         for row, i in enumerate(batch.indices.tolist()):
             expected = shown(Image.fromarray(mask(i)), which, i, nearest=True, number=number)
@@ -126,14 +122,15 @@ def test_several_transforms_give_tuples(rich: stoker.Dataset) -> None:
     assert (batch.fields["mask"][0] != batch.fields["mask"][2]).any()
 
 
-def write_twice(path: Path) -> None:
+def write_twice(folder: Path) -> Path:
     """Write records whose extra image is the first."""
-    field_records.write(path, {i: {"right/encoded": ("bytes", [pictures.jpeg(*size(i), i)])} for i in range(8)}, 8)
+    return field_records.write(
+        folder, {i: {"right/encoded": ("bytes", [pictures.jpeg(*size(i), i)])} for i in range(8)}, 8
+    )
 
 
 def test_colours_of_further_images_change_as_those_of_the_first(tmp_path: Path) -> None:
-    path = tmp_path / "train-00000-of-00001"
-    write_twice(path)
+    path = write_twice(tmp_path)
     colours = stoker.ColorJitter(brightness=0.4, contrast=0.4, saturation=0.4, hue=0.1)
     batch = load(stoker.open(path), only("right", "mask"), transform=dataclasses.replace(CROP, color_jitter=colours))
     assert (batch.fields["right"] == batch.images).all()
@@ -151,8 +148,7 @@ def test_colours_of_further_images_change_as_those_of_the_first(tmp_path: Path) 
     ],
 )
 def test_images_but_not_masks_have_the_form_of_the_first(tmp_path: Path, mode: Any, output: stoker.Output) -> None:
-    path = tmp_path / "train-00000-of-00001"
-    write_twice(path)
+    path = write_twice(tmp_path)
     batch = load(stoker.open(path, mode=mode), only("right", "mask"), output=output)
     assert batch.fields["right"].dtype == batch.images.dtype
     assert (batch.fields["right"] == batch.images).all()
@@ -161,10 +157,9 @@ def test_images_but_not_masks_have_the_form_of_the_first(tmp_path: Path, mode: A
 
 
 def test_an_object_is_cut_out_of_its_mask_too(tmp_path: Path) -> None:
-    path = tmp_path / "train-00000-of-00001"
     box = {"xmin": 0.25, "ymin": 0.1, "xmax": 0.75, "ymax": 0.95}
     boxes: Features = {f"image/object/bbox/{side}": ("float", [edge]) for side, edge in box.items()}
-    field_records.write(path, dict.fromkeys(range(8), boxes), 8)
+    path = field_records.write(tmp_path, dict.fromkeys(range(8), boxes), 8)
     which = stoker.ObjectCrops(12, hflip=0.5)
     batch = load(stoker.open(path), only("mask", "caption"), transform=which)
     for row, i in enumerate(batch.indices.tolist()):
@@ -220,8 +215,7 @@ BROKEN: list[tuple[str, Features, type[StokerError], str]] = [
 def test_what_a_record_lacks_is_named_with_its_number_and_another_replaces_it(
     tmp_path: Path, name: str, changes: Features, error: type[StokerError], message: str
 ) -> None:
-    path = tmp_path / "train-00000-of-00001"
-    field_records.write(path, {5: changes}, records=8)
+    path = field_records.write(tmp_path, {5: changes}, records=8)
     dataset = stoker.open(path)
     with pytest.raises(error) as raised:
         load(dataset, only(name))
@@ -250,8 +244,7 @@ def test_what_a_record_lacks_is_named_with_its_number_and_another_replaces_it(
 )
 @pytest.mark.slow
 def test_a_damaged_value_is_named_with_its_record(tmp_path: Path, name: str, stored: bytes, message: str) -> None:
-    path = tmp_path / "train-00000-of-00001"
-    field_records.write(path, {5: {name: ("bytes", [stored])}}, records=8)
+    path = field_records.write(tmp_path, {5: {name: ("bytes", [stored])}}, records=8)
     with pytest.raises(ExampleError, match="record 5 at byte") as raised:
         load(stoker.open(path), only(name))
     assert message in str(raised.value)
@@ -259,8 +252,7 @@ def test_a_damaged_value_is_named_with_its_record(tmp_path: Path, name: str, sto
 
 
 def test_a_damaged_value_of_a_substitute_is_named_with_its_own_record(tmp_path: Path) -> None:
-    path = tmp_path / "train-00000-of-00001"
-    field_records.write(path, {0: {"number": ("none", [])}, 1: {"meta": ("bytes", [b"{"])}}, records=2)
+    path = field_records.write(tmp_path, {0: {"number": ("none", [])}, 1: {"meta": ("bytes", [b"{"])}}, records=2)
     settings = {"transform": stoker.Resize(4), "shuffle": False, "batch_size": 1, "on_bad": "substitute", "seed": 0}
     with pytest.raises(ExampleError) as raised:
         load(stoker.open(path), only("number", "meta"), **settings)
@@ -284,11 +276,10 @@ def test_caches_keep_no_field_back(rich: stoker.Dataset, tmp_path: Path, make: s
 
 
 def test_pixels_that_are_copied_as_they_lie_bring_their_fields(tmp_path: Path) -> None:
-    path = tmp_path / "train-00000-of-00001"
     pixels = np.arange(4 * 4 * 3, dtype=np.uint8)
     raw: Features = {"image_raw": ("bytes", [pixels.tobytes()]), "label": ("int64", [1])}
     dropped = {f"{name}/encoded": ("none", []) for name in ("image", *PLANES)}
-    field_records.write(path, {i: {**raw, **dropped} for i in range(RECORDS)})
+    path = field_records.write(tmp_path, {i: {**raw, **dropped} for i in range(RECORDS)})
     batch = load(stoker.open(path), only("caption", "number"), transform=stoker.RawTensor(4))
     assert (batch.images == pixels.reshape(4, 4, 3)).all()
     assert batch.fields["caption"] == [value("caption", i) for i in batch.indices.tolist()]
@@ -380,11 +371,8 @@ def test_what_is_no_field_of_the_dataset_is_refused_by_name(rich: stoker.Dataset
     built = stoker.open(tmp_path / "built", split="train")
     refused(built, ["caption"], "built has no field 'caption'; it has none")
     refused(built, only("caption"), "built has no field 'caption'; it has none")
-    refused(
-        stoker.open(write_tree(tmp_path / "photos", {"a": 2, "b": 2})),
-        only("caption"),
-        "photos has no field 'caption'; it has none",
-    )
+    photos = stoker.open(write_tree(tmp_path / "photos", {"a": 2, "b": 2}))
+    refused(photos, only("caption"), "photos has no field 'caption'; it has none")
     refused(rich, ["caption"], "do not say which fields they have; say what 'caption' is: fields={'caption': ")
     refused(rich, "caption", "fields is 'caption'; it must be a list of names, such as fields=['caption']")
     refused(rich, 5, "fields is 5; it must be a list of names")

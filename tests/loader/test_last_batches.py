@@ -54,8 +54,7 @@ def test_every_rank_has_as_many_full_batches(tmp_path: Path, samples: int, batch
 def test_objects_and_mixes_are_shared_in_the_same_way(tmp_path: Path) -> None:
     mixed = stoker.mix([opened(tmp_path / "first", 5), opened(tmp_path / "second", 3)], label_offsets=[0, 0])
     check_shares(of_all_ranks(mixed, 3, 3), 3, 8)
-    write_annotated(tmp_path / "train-00000-of-00001", 9)
-    annotated = stoker.open(tmp_path)
+    annotated = stoker.open(write_annotated(tmp_path / "train-00000-of-00001", 9))
     settings = {"transform": stoker.ObjectCrops(8), "seed": 3}
     with stoker.Loader(annotated, 1, **settings) as single:
         objects = len(single)

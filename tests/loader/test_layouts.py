@@ -128,12 +128,13 @@ def test_a_tensor_above_the_limit_is_refused(tmp_path: Path) -> None:
 
 def test_a_transform_of_another_size_names_both(tmp_path: Path) -> None:
     train = write(tmp_path, [mixed(i) for i in range(4)])
-    with pytest.raises(ImageError, match=r"the image is 40 x 40 .* needs exactly 39 x 40"):
-        load(train, stoker.RawTensor((40, 39)))
-    with pytest.raises(ImageError, match=r"the image is 40 x 40 .* needs exactly 40 x 39"):
-        load(train, stoker.RawTensor((39, 40)))
-    with pytest.raises(ImageError, match=r"the image is 40 x 40 .* needs at least 41 x 40"):
-        load(train, stoker.TopLeft((40, 41)))
+    for other, needed in (
+        (stoker.RawTensor((40, 39)), "exactly 39 x 40"),
+        (stoker.RawTensor((39, 40)), "exactly 40 x 39"),
+        (stoker.TopLeft((40, 41)), "at least 41 x 40"),
+    ):
+        with pytest.raises(ImageError, match=f"the image is 40 x 40 .* needs {needed}"):
+            load(train, other)
 
 
 def test_labels_that_are_no_longer_one_hot_are_an_error_by_record(tmp_path: Path) -> None:

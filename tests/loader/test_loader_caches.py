@@ -25,8 +25,7 @@ TRANSFORMS = stoker.MultiCrop(
 
 @pytest.fixture
 def train(tmp_path: Path) -> stoker.Dataset:
-    write_annotated(tmp_path / "train-00000-of-00001", RECORDS)
-    return stoker.open(tmp_path)
+    return stoker.open(write_annotated(tmp_path / "train-00000-of-00001", RECORDS))
 
 
 def caches(tmp_path: Path) -> list[stoker.MemoryCache | stoker.NodeCache]:

@@ -21,8 +21,7 @@ TRANSFORM = stoker.RandomResizedCrop(16, hflip=0.5)
 
 @pytest.fixture(scope="module")
 def parts(tmp_path_factory: pytest.TempPathFactory) -> list[stoker.Dataset]:
-    annotated = tmp_path_factory.mktemp("a") / "train-00000-of-00001"
-    write_annotated(annotated, 6)
+    annotated = write_annotated(tmp_path_factory.mktemp("a") / "train-00000-of-00001", 6)
     plain = tmp_path_factory.mktemp("b")
     write_shards(plain, 10, 2)
     return [stoker.open(annotated), stoker.open(plain)]

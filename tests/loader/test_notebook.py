@@ -140,8 +140,7 @@ def test_a_sample_shows_its_image_and_not_its_bytes(annotated: stoker.Dataset, t
 
 
 def test_boxes_of_the_wrong_kind_are_reported_and_not_raised(tmp_path: Path) -> None:
-    write_wrong_boxes(tmp_path / "shard.tfrecord")
-    sample = stoker.open(tmp_path / "shard.tfrecord")[0]
+    sample = stoker.open(write_wrong_boxes(tmp_path / "shard.tfrecord"))[0]
     with pytest.raises(ExampleError, match=r"sample 0 \(picture-0.JPEG\): 'image/object/bbox/xmin' holds bytes values"):
         _ = sample.boxes
     assert "damaged: sample 0" in checked(sample._repr_html_()).text

@@ -137,8 +137,7 @@ def test_a_loader_reads_the_part_with_the_pixels_of_the_whole(train: stoker.Data
 
 
 def test_objects_of_a_part_have_the_numbers_of_the_whole(tmp_path: Path) -> None:
-    write_annotated(tmp_path / "train-00000-of-00001", 9)
-    whole = stoker.open(tmp_path)
+    whole = stoker.open(write_annotated(tmp_path / "train-00000-of-00001", 9))
     part = whole[[7, 2, 4, 3]]
     counts = [max(1, len(boxes(i))) for i in range(9)]
     expected = [sum(counts[:i]) + n for i in (7, 2, 4, 3) for n in range(counts[i])]

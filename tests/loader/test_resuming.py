@@ -39,8 +39,8 @@ def test_the_end_of_an_epoch_resumes_exactly(train: stoker.Dataset) -> None:
 
 def test_batches_larger_than_the_dataset_objects_and_no_shuffle(train: stoker.Dataset, tmp_path: Path) -> None:
     check_resume(train, ((1, 100), (3, 40), (2, 1)), shuffle=False, every=10)
-    write_annotated(tmp_path / "train-00000-of-00001", 6)
-    objects = check_resume(stoker.open(tmp_path), SHORT, transform=stoker.ObjectCrops(8))
+    annotated = stoker.open(write_annotated(tmp_path / "train-00000-of-00001", 6))
+    objects = check_resume(annotated, SHORT, transform=stoker.ObjectCrops(8))
     assert objects.size == 9  # 0, 1, 2, 3, 0, 1 of them, and an image without any counts as one
 
 

@@ -182,8 +182,7 @@ def test_parts_objects_and_substitutes(files: stoker.Dataset, tmp_path: Path) ->
         (batch,) = loader
     assert Counter(batch.labels.tolist()) == {0: 2, 1: 2, 2: 2}
     assert set(batch.indices.tolist()) == {0, 5, 6, 17}
-    write_annotated(tmp_path / "train-00000-of-00001", 8)
-    annotated = stoker.open(tmp_path)
+    annotated = stoker.open(write_annotated(tmp_path / "train-00000-of-00001", 8))
     counts = [max(1, len(boxes(i))) for i in range(8)]
     settings: Any = {"transform": stoker.ObjectCrops(8), "sampling": stoker.Balanced(16, replacement=False)}
     with stoker.Loader(annotated, 16, **settings) as loader:

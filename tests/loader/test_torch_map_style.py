@@ -185,8 +185,7 @@ def test_a_bad_image_is_named(tmp_path: Path) -> None:
 
 
 def test_objects_are_samples_too(tmp_path: Path) -> None:
-    write_annotated(tmp_path / "train.tfrecord", 6)
-    dataset = stoker.open(tmp_path)
+    dataset = stoker.open(write_annotated(tmp_path / "train.tfrecord", 6))
     transform = stoker.ObjectCrops(16)
     wanted = expected(dataset, 0, transform)
     samples = stoker.torch.MapDataset(dataset, transform, seed=3)
