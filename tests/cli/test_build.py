@@ -9,7 +9,6 @@ import resource
 import signal
 import subprocess
 import sys
-import tarfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ import pytest
 from PIL import Image
 
 from builder.trees import picture, write_tree
+from sources.making import tar_bytes
 from stoker.builder import estimate
 from stoker.cli.main import main
 from stoker.loader import open_dataset
@@ -64,8 +64,7 @@ def test_build_as_json_prints_one_document(cli: Cli, source: Path, tmp_path: Pat
 
 
 def test_rejects_withhold_the_manifest_until_accepted(cli: Cli, source: Path, tmp_path: Path) -> None:
-    for number in range(7):
-        (source / f"cat/bad{number}.JPEG").write_bytes(b"no image here")
+    write_files(source, {f"cat/bad{number}.JPEG": b"no image here" for number in range(7)})
     out = tmp_path / "out"
     cli("build", source, out, code=3)
     assert "rejected cat/bad" in cli.out
@@ -102,8 +101,7 @@ def test_rejects_withhold_the_manifest_until_accepted(cli: Cli, source: Path, tm
     ],
 )
 def test_usage_errors_write_nothing(cli: Cli, source: Path, tmp_path: Path, words: list[str], message: str) -> None:
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full/precious.txt").touch()
+    write_files(tmp_path, {"full/precious.txt": b""})
     filled = [word.format(src=source, out=tmp_path / "out") for word in words]
     assert message in cli("build", *filled, code=2)
     assert next(line for line in cli.err.splitlines() if message in line).startswith("stoker: error: ")
@@ -120,9 +118,7 @@ def test_a_missing_list_of_names_is_a_failure_that_names_it(cli: Cli, source: Pa
 
 
 def test_plan_prints_and_writes_nothing(cli: Cli, source: Path, tmp_path: Path) -> None:
-    (source / "cat/odd.JPEG").write_bytes(b"\x89PNG\r\n\x1a\n")
-    (source / "cat/empty.JPEG").touch()
-    (source / "dog/notes.txt").touch()
+    write_files(source, {"cat/odd.JPEG": b"\x89PNG\r\n\x1a\n", "cat/empty.JPEG": b"", "dog/notes.txt": b""})
     (source / "eel").mkdir()
     classes = tmp_path / "classes.txt"
     classes.write_text("cat\ndog\neel\n")
@@ -201,10 +197,7 @@ def test_plan_of_many_images_says_that_it_sampled(cli: Cli, source: Path, monkey
 
 
 def test_images_without_any_class_can_be_planned(cli: Cli, tmp_path: Path) -> None:
-    with tarfile.open(tmp_path / "ILSVRC2012_img_test.tar", "w") as tar:
-        member = tarfile.TarInfo("ILSVRC2012_test_00000001.JPEG")
-        member.size = len(picture(1))
-        tar.addfile(member, io.BytesIO(picture(1)))
+    write_files(tmp_path, {"ILSVRC2012_img_test.tar": tar_bytes({"ILSVRC2012_test_00000001.JPEG": picture(1)})})
     assert "no classes, 1 item," in cli("plan", tmp_path / "ILSVRC2012_img_test.tar")
 
 
@@ -316,6 +309,7 @@ def test_colours_only_on_a_terminal_and_not_with_no_color(source: Path, no_color
 
 
 BY_LENGTH = "about 128.0 MB each; --shards or --shard-size changes that"
+HALF = ["--split-fraction", "val=0.5", "--validation-shards", "2"]
 
 
 @pytest.mark.parametrize(
@@ -324,19 +318,10 @@ BY_LENGTH = "about 128.0 MB each; --shards or --shard-size changes that"
         ([], BY_LENGTH),
         (["--shard-size", "1MB"], "about 1.0 MB each; --shards or --shard-size changes that"),
         (["--shards", "3"], "3 of train, as --shards says"),
-        (
-            ["--split-fraction", "val=0.5", "--validation-shards", "2"],
-            f"2 of validation, as --validation-shards says; {BY_LENGTH}",
-        ),
-        (
-            ["--split-fraction", "val=0.5", "--validation-shards", "2", "--shards", "1"],
-            "1 of train, as --shards says; 2 of validation, as --validation-shards says",
-        ),
+        (HALF, f"2 of validation, as --validation-shards says; {BY_LENGTH}"),
+        ([*HALF, "--shards", "1"], "1 of train, as --shards says; 2 of validation, as --validation-shards says"),
         (["--preset", "tiny-imagenet"], "one for each class of train"),
-        (
-            ["--preset", "imagenet"],
-            f"{BY_LENGTH}; the preset has 1,024 from 102,400 images of train, 100 for each",
-        ),
+        (["--preset", "imagenet"], f"{BY_LENGTH}; the preset has 1,024 from 102,400 images of train, 100 for each"),
     ],
 )
 def test_plan_and_build_explain_the_shards(source: Path, tmp_path: Path, cli: Cli, words: list[str], rule: str) -> None:
@@ -373,11 +358,9 @@ def test_images_with_a_dataset_below_them_are_opened_and_built(source: Path, tmp
 def test_one_of_a_kind_is_not_in_the_plural(tmp_path: Path, cli: Cli) -> None:
     source = write_tree(tmp_path / "source", {"a": 1})
     assert "1 class of 1, 1 item, " in cli("plan", source)
-    (source / "a/bad.JPEG").write_bytes(b"")
-    (source / "loose.JPEG").write_bytes(b"")
+    write_files(source, {"a/bad.JPEG": b"", "loose.JPEG": b""})
     cli("build", source, tmp_path / "out", code=3)
-    printed = cli.out
-    assert "because of 1 reject;" in printed
-    assert "1 file in the root outside any class folder: not used" in printed
+    assert "because of 1 reject;" in cli.out
+    assert "1 file in the root outside any class folder: not used" in cli.out
     write_tree(tmp_path / "two", {"a": 2, "b": 2})
     assert "2 classes of 2 each, 4 items, " in cli("plan", tmp_path / "two")

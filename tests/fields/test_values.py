@@ -100,11 +100,7 @@ def test_what_is_stored_comes_back_from_canonical_bytes(drawn: tuple[fields.Valu
         (fields.Label(), float("inf"), "field 'x' is inf (float), but must be the id"),
         (fields.Label(), "c", "as the field has no names; to name the classes give stoker.fields.Label([...])"),
         (fields.Label(), -2, "field 'x' is -2 (int), but must be the id"),
-        (
-            fields.Labels(["a"]),
-            [0, 1],
-            "each of its classes must be the id of a class, 0 to 0, or the name of one; 1 (",
-        ),
+        (fields.Labels(["a"]), [0, 1], "its classes must be the id of a class, 0 to 0, or the name of one; 1 (int)"),
         (fields.Labels(), 3, "field 'x' is 3 (int), but must be a list of classes"),
         (fields.Json(), {1: 2}, "the key 1 (int) of a dict is not text"),
         (fields.Json(), float("nan"), "must be what JSON can say"),

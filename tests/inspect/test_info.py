@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tarfile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pytest
@@ -45,11 +45,19 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+Info = TypeVar("Info", DatasetInfo, ForeignInfo, ImagesInfo, UnfinishedInfo)
+
+
+def info_of(kind: type[Info], path: Path, **settings: Any) -> Info:
+    """What is said of a path, which is of this kind."""
+    info = dataset_info(path, **settings)
+    assert isinstance(info, kind)
+    return info
+
 
 def test_a_finished_dataset_is_its_manifest_and_its_classes(tmp_path: Path) -> None:
     manifest = write_dataset(tmp_path, {"train": [4, 3], "validation": [2]})
-    info = dataset_info(tmp_path)
-    assert isinstance(info, DatasetInfo)
+    info = info_of(DatasetInfo, tmp_path)
     assert (info.path, info.manifest) == (str(tmp_path), manifest)
     assert info.histogram == (
         ClassCount(1, "n01", "red kite, Milvus milvus", {"train": 3, "validation": 0}),
@@ -63,13 +71,11 @@ def test_classes_keep_their_ids_where_labels_are_missing(tmp_path: Path) -> None
     write_dataset(tmp_path, {"train": [3]})
     (tmp_path / "labels.txt").write_text("background\nn01\n")
     list_again(tmp_path, "labels.txt")
-    info = dataset_info(tmp_path)
-    assert isinstance(info, DatasetInfo)
-    assert [(known.label, known.name) for known in info.histogram] == [(1, "n01"), (2, ""), (3, "")]
+    histogram = info_of(DatasetInfo, tmp_path).histogram
+    assert [(known.label, known.name) for known in histogram] == [(1, "n01"), (2, ""), (3, "")]
     (tmp_path / "labels.txt").unlink()
-    info = dataset_info(tmp_path)
-    assert isinstance(info, DatasetInfo)
-    assert [(known.label, known.name) for known in info.histogram] == [(1, ""), (2, ""), (3, "")]
+    histogram = info_of(DatasetInfo, tmp_path).histogram
+    assert [(known.label, known.name) for known in histogram] == [(1, ""), (2, ""), (3, "")]
 
 
 def test_a_damaged_manifest_is_an_error_and_not_foreign(tmp_path: Path) -> None:
@@ -79,11 +85,8 @@ def test_a_damaged_manifest_is_an_error_and_not_foreign(tmp_path: Path) -> None:
         dataset_info(tmp_path)
 
 
-HEADER = {
-    "format": "stoker-journal",
-    "version": JOURNAL_VERSION,
-    "settings": {"shards": {"train": 2, "validation": 1}, "seed": 3},
-}
+SETTINGS = {"shards": {"train": 2, "validation": 1}, "seed": 3}
+HEADER = {"format": "stoker-journal", "version": JOURNAL_VERSION, "settings": SETTINGS}
 
 
 def entry(name: str, rejects: int = 0) -> dict[str, object]:
@@ -108,9 +111,7 @@ def journal_lines(*lines: object) -> list[bytes]:
 
 def journal(directory: Path, *lines: object, tail: bytes = b"") -> UnfinishedInfo:
     (directory / "build.journal").write_bytes(b"".join(journal_lines(*lines)) + tail)
-    info = dataset_info(directory)
-    assert isinstance(info, UnfinishedInfo)
-    return info
+    return info_of(UnfinishedInfo, directory)
 
 
 def test_an_unfinished_build_says_how_far_it_is_and_what_to_do(tmp_path: Path) -> None:
@@ -162,28 +163,22 @@ def test_foreign_keys_are_summed_up_over_the_first_records(tmp_path: Path) -> No
         {"x": ("bytes", [b"1", b"22"])},
     )
     foreign(tmp_path / "train-00001-of-00003.tfrecord", {"y": ("float", [])}, {"z": ("int64", [7])})
-    info = dataset_info(tmp_path, records=3)
-    assert isinstance(info, ForeignInfo)
+    info = info_of(ForeignInfo, tmp_path, records=3)
     assert info.looked_at == 3
     assert info.keys == {"x": KeySummary(("bytes",), 2, 1, 2, 8), "y": KeySummary(("int64", "float"), 2, 0, 1, 0)}
     sizes = sum(path.stat().st_size for path in tmp_path.iterdir())
     assert info.splits == {"train": ForeignSplit(2, sizes, None, (2,), "none")}
     for target in (a, tmp_path / "train-00000*"):
-        alone = dataset_info(target)
-        assert isinstance(alone, ForeignInfo)
+        alone = info_of(ForeignInfo, target)
         assert (alone.looked_at, alone.splits["train"].shards) == (2, 1)
 
 
 def test_foreign_records_are_counted_where_every_index_is_right(tmp_path: Path) -> None:
     path = foreign(tmp_path / "val.tfrecord", {}, {}, {})
     write_index(path, rows_of(path))
-    info = dataset_info(tmp_path)
-    assert isinstance(info, ForeignInfo)
-    assert info.splits["validation"].records == 3
+    assert info_of(ForeignInfo, tmp_path).splits["validation"].records == 3
     foreign(path, {}, {})
-    info = dataset_info(tmp_path)
-    assert isinstance(info, ForeignInfo)
-    assert info.splits["validation"].records is None
+    assert info_of(ForeignInfo, tmp_path).splits["validation"].records is None
 
 
 def test_one_file_without_an_index_leaves_the_count_of_its_split_open(tmp_path: Path) -> None:
@@ -191,9 +186,7 @@ def test_one_file_without_an_index_leaves_the_count_of_its_split_open(tmp_path: 
         path = foreign(tmp_path / f"train-0000{number}-of-00003", {}, {})
         if number != 1:  # also behind it, where counting could begin anew
             write_index(path, rows_of(path))
-    info = dataset_info(tmp_path)
-    assert isinstance(info, ForeignInfo)
-    assert info.splits["train"].records is None
+    assert info_of(ForeignInfo, tmp_path).splits["train"].records is None
 
 
 def rows_of(path: Path) -> NDArray[np.uint64]:
@@ -207,7 +200,7 @@ def test_damage_of_a_foreign_record_is_named(tmp_path: Path) -> None:
     with pytest.raises(CorruptRecordError) as caught:
         dataset_info(path)
     assert (caught.value.path, caught.value.offset) == (str(path), len(tfrecord.frame(example.write({}))))
-    assert isinstance(dataset_info(path, records=1), ForeignInfo)
+    info_of(ForeignInfo, path, records=1)
     path.write_bytes(good + tfrecord.frame(b"\xff"))
     with pytest.raises(ExampleError):
         dataset_info(path)
@@ -245,8 +238,7 @@ def photos(tmp_path: Path) -> Path:
 
 
 def test_images_that_are_not_built(photos: Path) -> None:
-    info = dataset_info(photos)
-    assert isinstance(info, ImagesInfo)
+    info = info_of(ImagesInfo, photos)
     assert info.splits == {"train": ImageSplit(4, 40, 0), "validation": ImageSplit(3, 30, 0)}
     assert [(known.name, known.text, known.counts) for known in info.histogram] == [
         ("cat", "house cat", {"train": 3, "validation": 0}),
@@ -267,19 +259,17 @@ def test_images_of_a_list_a_configuration_and_a_tar(photos: Path, tmp_path: Path
         ("ilsvrc.json", ImageSplit(3, 20, 0)),
         ("photos.tar", ImageSplit(4, 40, 0)),
     ):
-        info = dataset_info(tmp_path / name)
-        assert isinstance(info, ImagesInfo)
-        assert info.splits == {"train": split}
+        assert info_of(ImagesInfo, tmp_path / name).splits == {"train": split}
 
 
 def test_what_holds_no_images_is_not_taken_for_some(photos: Path, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("not/a list\nof/files\n")
-    with pytest.raises(DatasetNotFoundError, match="it is a text file"):
-        dataset_info(tmp_path / "notes.txt")
-    with pytest.raises(
-        DatasetNotFoundError, match=r"cannot be read as images: .* holds no class folder; put the images"
+    for path, message in (
+        (tmp_path / "notes.txt", "it is a text file"),
+        (fill(tmp_path / "texts", "1.txt"), "cannot be read as images: .* holds no class folder; put the images"),
     ):
-        dataset_info(fill(tmp_path / "texts", "1.txt"))
+        with pytest.raises(DatasetNotFoundError, match=message):
+            dataset_info(path)
     with pytest.raises(SourceError, match=r"^the label map .*none\.txt does not exist"):
         dataset_info(photos, options=SourceOptions(labels=str(tmp_path / "none.txt")))
     with pytest.raises(ConfigError, match="it holds no TFRecords"):

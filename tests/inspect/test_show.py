@@ -273,9 +273,8 @@ def test_the_region_and_the_mirror_are_those_of_the_pixels(shard: Path) -> None:
             pixels = sample.decode()
             seen = transforms.apply(sample, (pixels.shape[1], pixels.shape[0]), 0)
             left, top, right, bottom = map(int, seen.region)
-            part = np.asarray(
-                Image.fromarray(pixels[top:bottom, left:right]).resize((24, 24), Image.Resampling.NEAREST)
-            )
+            region = Image.fromarray(pixels[top:bottom, left:right])
+            part = np.asarray(region.resize((24, 24), Image.Resampling.NEAREST))
             assert (seen.pixels == (part[:, ::-1] if seen.mirrored else part)).all()
 
 

@@ -124,9 +124,8 @@ def test_several_transforms_give_tuples(rich: stoker.Dataset) -> None:
 
 def write_twice(folder: Path) -> Path:
     """Write records whose extra image is the first."""
-    return field_records.write(
-        folder, {i: {"right/encoded": ("bytes", [pictures.jpeg(*size(i), i)])} for i in range(8)}, 8
-    )
+    images = [pictures.jpeg(*size(i), i) for i in range(8)]
+    return field_records.write(folder, {i: {"right/encoded": ("bytes", [data])} for i, data in enumerate(images)}, 8)
 
 
 def test_colours_of_further_images_change_as_those_of_the_first(tmp_path: Path) -> None:

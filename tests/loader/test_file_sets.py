@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import tarfile
 from pathlib import Path
@@ -15,6 +14,7 @@ import stoker
 from loader.shards import image
 from programs import run
 from reference import pictures, transform
+from sources.making import tar_bytes
 from stoker import _native
 from stoker.errors import ConfigError, ImageError, ImageTooLargeError, StokerError
 from written_files import write_files
@@ -87,16 +87,11 @@ def test_files_are_read_wherever_they_lie_and_whatever_they_are_called(tree: tup
 
 
 def test_members_of_a_tar_are_read_in_place(tmp_path: Path) -> None:
-    data = [image(i) for i in range(FILES)]
+    data, names = [image(i) for i in range(FILES)], [f"{i}.JPEG" for i in range(FILES)]
     path = tmp_path / "images.tar"
-    with tarfile.open(path, "w") as tar:
-        for i, encoded in enumerate(data):
-            member = tarfile.TarInfo(f"{i}.JPEG")
-            member.size = len(encoded)
-            tar.addfile(member, io.BytesIO(encoded))
+    path.write_bytes(tar_bytes(dict(zip(names, data, strict=True))))
     with tarfile.open(path) as tar:
         offsets = [member.offset_data for member in tar]
-    names = [f"{i}.JPEG" for i in range(FILES)]
     members = {"archives": ["images.tar"], "archive_of": [0] * FILES, "offsets": offsets}
     source = file_set(str(tmp_path), names, [len(encoded) for encoded in data], **members)
     assert [source.read(i) for i in range(FILES)] == data
@@ -120,9 +115,8 @@ def test_objects_of_files_are_those_that_were_set(tree: tuple) -> None:
     (images,), labels, keys, *_ = finished.take()
     assert keys.tolist() == labels.tolist() == [1, 0, 1, 2]
     for pixels, key, box in zip(images, [1, 0, 1, 2], [boxes[2], boxes[0], boxes[1], None], strict=True):
-        assert (
-            pixels == transform.object_crop(pictures.rgb(data[key]), chosen, transform.Draws(SEED, 0, key), box)
-        ).all()
+        draws = transform.Draws(SEED, 0, key)
+        assert (pixels == transform.object_crop(pictures.rgb(data[key]), chosen, draws, box)).all()
     sample_engine.submit(np.array([1], np.uint64), 0, np.array([2], np.int32))
     ((index, error),) = sample_engine.next().failures
     assert index == 0
@@ -174,12 +168,13 @@ def test_a_damaged_file_is_named_with_its_path(tree: tuple) -> None:
 def test_columns_that_contradict_each_other_are_refused(tree: tuple) -> None:
     base, names, data = tree
     sizes = [len(encoded) for encoded in data]
-    with pytest.raises(ConfigError, match="differ in length"):
-        file_set(str(base), names, sizes[1:])
-    with pytest.raises(ConfigError, match="archive 2"):
-        file_set(str(base), names, sizes, archive_of=[2] * FILES)
-    with pytest.raises(ConfigError, match="NUL"):
-        file_set(str(base), ["a\0b"], [1])
+    for columns, more, message in (
+        ((names, sizes[1:]), {}, "differ in length"),
+        ((names, sizes), {"archive_of": [2] * FILES}, "archive 2"),
+        ((["a\0b"], [1]), {}, "NUL"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            file_set(str(base), *columns, **more)
     with pytest.raises(ConfigError, match="no sample 12"):
         file_set(str(base), names, sizes).read(12)
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
-import tarfile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +13,8 @@ from PIL import Image
 import stoker
 from loader.resuming import check_resume
 from reference import pictures
+from sources.coco_files import write_json
+from sources.making import tar_bytes
 from stoker import _native, fields
 from stoker.errors import BadSampleWarning, ConfigError, ExampleError, TooManyRejectsError
 from stoker.inspect import dataset_info, show
@@ -75,41 +75,34 @@ def write_metadata(root: Path) -> Path:
 
 def write_json_lines(root: Path) -> Path:
     """The same with JSON lines, whose values may be lists and objects."""
-    (root / "train").mkdir(parents=True)
     lines = []
     for number in range(COUNT):
-        (root / f"train/{number}.png").write_bytes(pictures.encode(pictures.rgb(pictures.jpeg(*size(number), number))))
+        image = pictures.encode(pictures.rgb(pictures.jpeg(*size(number), number)))
         value = {"file_name": f"{number}.png", "caption": f"n {number}", "objects": {"ids": [number, None, "x"]}}
+        write_files(root, {f"train/{number}.png": image})
         lines.append(json.dumps(value))
-    (root / "train/metadata.jsonl").write_text("\n".join(lines))
-    return root
+    return write_files(root, {"train/metadata.jsonl": "\n".join(lines)})
 
 
 def write_webdataset(root: Path) -> Path:
     """Two tars with texts and JSON."""
-    root.mkdir()
     for shard in range(2):
-        with tarfile.open(root / f"{shard:06}.tar", "w") as tar:
-            for number in range(shard, COUNT, 2):
-                for suffix, data in (
-                    ("txt", f"text {number}".encode()),
-                    ("jpg", pictures.jpeg(*size(number), number)),
-                    ("cls", str(number % 4).encode()),
-                    ("json", json.dumps({"b": number, "a": [1, 2.5]}).encode()),
-                ):
-                    member = tarfile.TarInfo(f"{number:04}.{suffix}")
-                    member.size = len(data)
-                    tar.addfile(member, io.BytesIO(data))
+        members = {}
+        for number in range(shard, COUNT, 2):
+            members[f"{number:04}.txt"] = f"text {number}".encode()
+            members[f"{number:04}.jpg"] = pictures.jpeg(*size(number), number)
+            members[f"{number:04}.cls"] = str(number % 4).encode()
+            members[f"{number:04}.json"] = json.dumps({"b": number, "a": [1, 2.5]}).encode()
+        write_files(root, {f"{shard:06}.tar": tar_bytes(members)})
     return root
 
 
 def write_coco(root: Path) -> Path:
     """COCO's boxes and captions of the same images, in one file."""
-    (root / "train2017").mkdir(parents=True)
     images, annotations = [], []
     for number in range(COUNT):
         width, height = size(number)
-        (root / f"train2017/{number}.jpg").write_bytes(pictures.jpeg(width, height, number))
+        write_files(root, {f"train2017/{number}.jpg": pictures.jpeg(width, height, number)})
         images.append({"id": 50 - number, "file_name": f"{number}.jpg", "width": width, "height": height})
         for nth in range(number % 4):
             left, top, wide, high = bbox = [1.5 * nth, 2.25, 7.1 + number, 11.3]
@@ -120,10 +113,8 @@ def write_coco(root: Path) -> Path:
             caption = {"id": len(annotations), "image_id": 50 - number, "caption": f"{nth} of {number}"}
             annotations.append(caption)
     categories = [{"id": 3 * category, "name": f"c{category}"} for category in range(4)]
-    path = root / "annotations/instances_train2017.json"
-    path.parent.mkdir()
-    path.write_text(json.dumps({"images": images, "annotations": annotations, "categories": categories}))
-    return path
+    document = {"images": images, "annotations": annotations, "categories": categories}
+    return write_json(root / "annotations/instances_train2017.json", document)
 
 
 SOURCES: dict[str, Callable[[Path], Path]] = {

@@ -116,7 +116,6 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def server(tmp_path: Path) -> Iterator[FileServer]:
     """A server of a tar of folders, two WebDataset tars, and a dataset."""
     root = tmp_path / "web"
-    root.mkdir()
     photos = {f"{name}/{number}.jpg": pictures.jpeg(40, 30, number) for number, name in enumerate(["cat", "dog"] * 6)}
     samples = {
         f"{number:03d}.{kind}": data
@@ -127,15 +126,10 @@ def server(tmp_path: Path) -> Iterator[FileServer]:
             ("txt", b"number %d" % number),
         )
     }
-    names = list(samples)
-    for name, members in {
-        "pets.tar": photos,
-        "shard-000000.tar": {name: samples[name] for name in names[:12]},
-        "shard-000001.tar": {name: samples[name] for name in names[12:]},
-    }.items():
-        (root / name).write_bytes(tar_bytes(members))
+    first, second = (dict([*samples.items()][part]) for part in (slice(12), slice(12, None)))
+    tars = {"pets.tar": photos, "shard-000000.tar": first, "shard-000001.tar": second}
+    write_files(root, {name: tar_bytes(members) for name, members in tars.items()} | {"empty": b""})
     stoker.build(root / "pets.tar", root / "dataset", shards=2, progress=False)
-    (root / "empty").write_bytes(b"")
     with serving(root) as file_server:
         yield file_server
 
@@ -188,10 +182,7 @@ def test_what_is_not_there_is_told(server: FileServer) -> None:
 @pytest.mark.parametrize(
     ("behaviour", "message"),
     [
-        (
-            ignore_ranges,
-            "its server does not send parts of files, and lists no folders; download it, and give the copy",
-        ),
+        (ignore_ranges, "does not send parts of files, and lists no folders; download it, and give the copy"),
         (send_another_part, "the server sends 'bytes 1-2/"),
         (say_busy, "HTTP 503 Service Unavailable; tried"),
         (break_off, "the connection ended before all of it was there; tried"),
