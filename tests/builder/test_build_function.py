@@ -152,7 +152,7 @@ def test_messages_take_the_names_of_settings_from_one_function() -> None:
     package = Path(stoker.__file__).parent
     literals = []
     for path in (
-        path for name in ("builder", "sources", "recipe", "format") for path in package.glob(f"{name}/**/*.py")
+        path for name in ("builder", "sources", "recipe", "format") for path in (package / name).rglob("*.py")
     ):
         text = path.read_text()
         if not re.search(rf"--({names})", text):

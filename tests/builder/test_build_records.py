@@ -592,9 +592,7 @@ def test_a_call_that_resumes_compares_every_record_of_the_shards_that_are_there(
     def progress(*, done: int, total: int, size_bytes: int, rejects: int) -> None:
         shown.append(done)
 
-    source = Sequenced(
-        [record if position != last else record | {"caption": "x"} for position, record in enumerate(old)]
-    )
+    source = Sequenced([*old[:last], old[last] | {"caption": "x"}, *old[last + 1 :]])
     report = stoker.build(source, tmp_path / "out", shards=20, progress=progress)  # not built yet, so not refused
     assert report.resumed_shards == complete
     assert shown == sorted(shown)

@@ -41,9 +41,8 @@ OPTIONS = ["--shards", str(SHARDS - 1), "--max-rejects", "1", "--quiet"]
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_tree(
-        tmp_path_factory.mktemp("parts") / "src", {"train/a": 40, "train/b": 50, "val/a": 10}, "train/b/text.JPEG"
-    )
+    classes = {"train/a": 40, "train/b": 50, "val/a": 10}
+    return write_tree(tmp_path_factory.mktemp("parts") / "src", classes, "train/b/text.JPEG")
 
 
 @pytest.fixture(scope="module")
@@ -67,9 +66,8 @@ def build_part(settings: BuildSettings, destination: LocationLike, part: Part, *
 def slurm(*, task: int, count: int, first: int, last: int) -> dict[str, str]:
     """What Slurm says to a task of an array."""
     names = ("ID", "COUNT", "MIN", "MAX")
-    return {
-        f"SLURM_ARRAY_TASK_{name}": f"{number}" for name, number in zip(names, (task, count, first, last), strict=True)
-    }
+    said = zip(names, (task, count, first, last), strict=True)
+    return {f"SLURM_ARRAY_TASK_{name}": str(number) for name, number in said}
 
 
 @pytest.mark.parametrize(

@@ -81,9 +81,8 @@ def test_the_same_bytes_and_the_numbers_of_the_plan(tmp_path: Path, recipe: Reci
 
     manifest = read_manifest(tmp_path / "one")
     assert manifest == built.manifest
-    assert (
-        [reject.key for reject in built.rejects] == ["b/cut.png"] == [reject.key for reject in expected.survey.rejects]
-    )
+    rejects = [[reject.key for reject in each] for each in (built.rejects, expected.survey.rejects)]
+    assert rejects == [["b/cut.png"]] * 2
     planned: Counter[tuple[str, str]] = Counter()
     converted: Counter[str] = Counter()
     for storing, count in expected.survey.storings.items():

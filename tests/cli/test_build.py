@@ -216,9 +216,8 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A full disk: a small tmpfs where this user may mount one, else a limit on the length of files."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)], capture_output=True, check=False
-    )
+    words = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)]
+    mounted = subprocess.run(words, capture_output=True, check=False)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     if mounted.returncode != 0:
         resource.setrlimit(resource.RLIMIT_FSIZE, (64_000, before[1]))

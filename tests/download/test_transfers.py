@@ -152,9 +152,8 @@ def test_wrong_bytes_twice_are_an_error_that_names_both_sums(transfer: Transfer)
 )
 @pytest.mark.slow
 def test_a_busy_server_is_obeyed_within_reason(transfer: Transfer, wait: int | str, at_least: float) -> None:
-    transfer.server.script.extend(
-        [does.answer(503, Retry_After=wait), does.answer(429), does.answer(503), does.drop_after(10)]
-    )
+    busy = [does.answer(503, Retry_After=wait), does.answer(429), does.answer(503)]
+    transfer.server.script.extend([*busy, does.drop_after(10)])
     started = time.monotonic()
     transfer.fetch()
     assert at_least <= time.monotonic() - started < 20

@@ -295,12 +295,10 @@ def test_columns_keep_their_types_from_parquet_to_parquet(tmp_path: Path) -> Non
     stoker.build(tmp_path / "rows", tmp_path / "dataset", progress=False)
     export(tmp_path / "dataset", tmp_path / "out", "parquet")
     again = parquet.read_table(tmp_path / "out/train-00000-of-00001.parquet")
-    assert {name: again.schema.field(name).type for name in columns} == {
-        name: column.type for name, column in columns.items()
-    }
-    assert sorted(map(repr, again.select(list(columns)).to_pylist())) == sorted(
-        map(repr, table.select(list(columns)).to_pylist())
-    )
+    types = {name: column.type for name, column in columns.items()}
+    assert {name: again.schema.field(name).type for name in columns} == types
+    stored, given = (sorted(map(repr, rows.select(list(columns)).to_pylist())) for rows in (again, table))
+    assert stored == given
 
 
 @pytest.mark.filterwarnings("ignore:no image has the class", "ignore:readers number", "ignore:the list of labels has")
@@ -381,9 +379,8 @@ def test_what_a_format_cannot_say_is_named_before(to: Any, tmp_path: Path, monke
     if to == "parquet":
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ResourceWarning)
-            rows = datasets.load_dataset(
-                "parquet", data_files=str(tmp_path / "out/*"), cache_dir=str(tmp_path / "cache")
-            )
+            files, cache = str(tmp_path / "out/*"), str(tmp_path / "cache")
+            rows = datasets.load_dataset("parquet", data_files=files, cache_dir=cache)
         assert rows["train"].features["boxes"].feature["label"].names == ["leg", "wing"]
         boxes = [row["boxes"] for row in rows["train"]]
         expected = {"xmin": 0.0, "ymin": 0.25, "xmax": 0.5, "ymax": 1.0, "label": 1}

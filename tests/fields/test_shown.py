@@ -105,9 +105,8 @@ def test_masks_are_drawn_over_what_transforms_make(tmp_path: Path) -> None:
         sheet = np.asarray(image)
     step, top = show.TILE_WIDTH + 20, 156 + 10 + 60  # the middle 120 pixels of each picture
     assert sheet.shape[1] == 20 + 3 * step
-    stored, cropped, mirrored = (
-        sheet[top : top + 120, 90 + number * step : 210 + number * step] for number in range(3)
-    )
+    starts = (90, 90 + step, 90 + 2 * step)
+    stored, cropped, mirrored = (sheet[top : top + 120, start : start + 120] for start in starts)
     assert is_half_colored(stored)
     assert is_half_colored(cropped)
     assert is_half_colored(mirrored[:, ::-1])

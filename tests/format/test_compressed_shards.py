@@ -115,9 +115,8 @@ def test_what_follows_no_header_of_a_record_is_not_inflated(tmp_path: Path, begi
     path.write_bytes(gzip.compress(begin + bytes(50_000_000), compresslevel=1))
     with inflate(path) as inflated:
         assert inflated.path.stat().st_size < 2_000_000
-        with pytest.raises(
-            CorruptRecordError, match=f"record {3 if begin else 0} at byte {len(FRAMES) if begin else 0}"
-        ):
+        where = f"record {3 if begin else 0} at byte {len(FRAMES) if begin else 0}"
+        with pytest.raises(CorruptRecordError, match=where):
             _native.scan_shard(str(inflated.path))
 
 

@@ -62,9 +62,8 @@ def test_an_index_is_taken_if_it_describes_its_shard(
 
 def test_the_sum_of_a_scan_is_that_of_the_file(folder: Path) -> None:
     shard = folder / "long"
-    shard.write_bytes(
-        b"".join(tfrecord.frame(bytes([i]) * size) for i, size in enumerate((0, 5, 20_000, 16_384, 300_000)))
-    )
+    payloads = [bytes([i]) * size for i, size in enumerate((0, 5, 20_000, 16_384, 300_000))]
+    shard.write_bytes(b"".join(map(tfrecord.frame, payloads)))
     rows, crc = _native.scan_and_sum(str(shard))
     assert rows.tolist() == _native.scan_shard(str(shard)).tolist()
     assert crc == _native.crc32c(shard.read_bytes())

@@ -80,9 +80,8 @@ def test_a_record_that_cannot_be_used_is_named_by_everything(tmp_path: Path, cas
 @pytest.mark.parametrize("edge", [float("nan"), float("inf"), -float("inf")])
 def test_boxes_that_are_not_numbers(tmp_path: Path, edge: float) -> None:
     folder = write(tmp_path / "records", payload(), payload(**{f"{BOX}xmin": ("float", [edge])}))
-    with stoker.Loader(
-        stoker.open(folder), batch_size=2, transform=stoker.Resize(16), boxes=stoker.BoxOutput()
-    ) as loader:
+    dataset, transform = stoker.open(folder), stoker.Resize(16)
+    with stoker.Loader(dataset, batch_size=2, transform=transform, boxes=stoker.BoxOutput()) as loader:
         (batch,) = loader
     assert batch.boxes.offsets.tolist() == [0, 1, 1]
     assert main(["verify", str(folder)]) == 4
@@ -135,9 +134,8 @@ VALUES = [None, True, -1, 2**63, 10**40, 0.5, float("nan"), "x", "\x1b[31m", [],
 
 @pytest.fixture
 def loader(tmp_path: Path) -> stoker.Loader:
-    return stoker.Loader(
-        stoker.open(write(tmp_path / "records", payload())), batch_size=1, transform=stoker.Resize(16), seed=0
-    )
+    dataset = stoker.open(write(tmp_path / "records", payload()))
+    return stoker.Loader(dataset, batch_size=1, transform=stoker.Resize(16), seed=0)
 
 
 @pytest.mark.parametrize("state", STATES, ids=repr)

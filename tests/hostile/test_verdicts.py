@@ -389,9 +389,8 @@ def test_verify_of_what_a_build_has_kept(tree: Path, tmp_path: Path) -> None:
     kept = [name for name in ROWS if name not in rejected]
     problems = {problem.source: problem.what for problem in verify_dataset(str(tmp_path / "out")).problems}
     numbers = list(ROWS)
-    refused = {
-        name: problems[f"{numbers.index(name):03}.jpg"] for name in kept if f"{numbers.index(name):03}.jpg" in problems
-    }
+    files = {name: f"{numbers.index(name):03}.jpg" for name in kept}
+    refused = {name: problems[file] for name, file in files.items() if file in problems}
     assert wrong(rejected | refused, WHOLE) == []
     build(tree, tmp_path / "checked", "--check", "entropy")
     assert verify_dataset(str(tmp_path / "checked")).problems == ()

@@ -53,9 +53,8 @@ def test_everything_planted_is_reported(photos: Path) -> None:
         (["train/cat/3.jpg", "val/cat/leak.jpg"], ("train", "validation"), (0,)),
         (["train/cat/5.jpg", "train/dog/mislabelled.jpg"], ("train",), (0, 1)),
     ]
-    assert [members for members, _, _ in groups["near"]] == [
-        ["train/dog/4.jpg", "train/dog/small.webp", "train/dog/turned.jpg"]
-    ]
+    near = ["train/dog/4.jpg", "train/dog/small.webp", "train/dog/turned.jpg"]
+    assert [members for members, _, _ in groups["near"]] == [near]
     assert {name: below(images) for name, images in report.findings.items()} == {
         "unreadable": ["train/cat/bad.jpg"],
         "dark": ["train/cat/black.png"],

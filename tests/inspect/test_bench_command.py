@@ -79,9 +79,8 @@ def test_without_a_choice_everything_is_measured() -> None:
 
 
 def test_unknown_names_are_answered_with_those_there_are() -> None:
-    with pytest.raises(
-        ConfigError, match=r"--only names 'stokr', which is not a case; the cases are codec, .*stoker-raw"
-    ):
+    problem = r"--only names 'stokr', which is not a case; the cases are codec, .*stoker-raw"
+    with pytest.raises(ConfigError, match=problem):
         BenchSpec("", only=("stokr",))
 
 

@@ -73,9 +73,8 @@ def test_a_dataset_has_stages_a_verdict_and_measured_remedies(dataset: Path, cli
 
 @pytest.mark.slow
 def test_one_thread_is_tried_against_all(dataset: Path, cli: Cli) -> None:
-    document = asked(
-        cli, str(dataset), "--threads", "1", "--transform", "eval", "--batch-size", "2", verdict="thread-bound"
-    )
+    words = ["--threads", "1", "--transform", "eval", "--batch-size", "2"]
+    document = asked(cli, str(dataset), *words, verdict="thread-bound")
     assert [trial["name"][:8] for trial in document["trials"]] == ["as it is", "threads="]
     assert (document["threads"], document["batch_size"]) == (1, 2)
 

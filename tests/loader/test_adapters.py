@@ -118,9 +118,8 @@ def test_states_pass_between_frameworks(train: stoker.Dataset) -> None:
         second.set_state(state)
         taken += next(second)["indices"].tolist()
         state = second.get_state()
-    third = stoker.tensorflow.dataset(
-        train, elements=("indices", "position"), state=state, **{**SETTINGS, "batch_size": 5}
-    )
+    settings = {**SETTINGS, "batch_size": 5, "elements": ("indices", "position")}
+    third = stoker.tensorflow.dataset(train, state=state, **settings)
     for keys, position in third.take(1):
         taken += keys.numpy().tolist()
         order = {name: SETTINGS[name] for name in ("transform", "shuffle", "seed")}

@@ -68,9 +68,8 @@ def test_a_bad_sample_is_replaced_by_rule(train: stoker.Dataset) -> None:
         (index, substitute(index, 2), 2) for index in order if index in BAD
     ]
     assert all(isinstance(bad.error, ImageError) for bad in report.samples)
-    assert (
-        f"picture-{report.samples[0].index}.JPEG" in str(report.samples[0].error) or report.samples[0].error.record >= 0
-    )
+    first = report.samples[0]
+    assert f"picture-{first.index}.JPEG" in str(first.error) or first.error.record >= 0
 
 
 def test_no_thread_batch_size_or_rank_changes_what_replaces_it(train: stoker.Dataset) -> None:
@@ -95,9 +94,8 @@ def test_the_end_of_an_epoch_says_how_many_there_were(train: stoker.Dataset) -> 
 
 def test_too_many_are_an_error(train: stoker.Dataset) -> None:
     with stoker.Loader(train, batch_size=7, max_bad=2, **SETTINGS) as loader:
-        with pytest.raises(
-            TooManyBadSamplesError, match=r"more than max_bad=2 samples.* 'stoker audit' on what is not"
-        ) as caught:
+        problem = r"more than max_bad=2 samples.* 'stoker audit' on what is not"
+        with pytest.raises(TooManyBadSamplesError, match=problem) as caught:
             list(loader)
         assert isinstance(caught.value.__cause__, ImageError)
         state = loader.state_dict()

@@ -55,9 +55,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def batches(train: stoker.Dataset | stoker.Mix, **settings: Any) -> list[stoker.Batch]:
-    with stoker.Loader(
-        train, **{"batch_size": 4, "transform": TRANSFORM, "seed": 3, "threads": 2} | settings
-    ) as loader:
+    settings = {"batch_size": 4, "transform": TRANSFORM, "seed": 3, "threads": 2} | settings
+    with stoker.Loader(train, **settings) as loader:
         return list(loader)
 
 
@@ -248,9 +247,8 @@ def test_a_state_serves_every_mode(folder: Path) -> None:
         next(batches_)
         state = loader.state_dict()
         rest = [batch.indices.tolist() for batch in batches_]
-    with stoker.Loader(
-        stoker.open(folder, mode="I;16"), batch_size=4, transform=TRANSFORM, shuffle=True, seed=3
-    ) as loader:
+    train = stoker.open(folder, mode="I;16")
+    with stoker.Loader(train, batch_size=4, transform=TRANSFORM, shuffle=True, seed=3) as loader:
         loader.load_state_dict(state)
         assert [batch.indices.tolist() for batch in loader] == rest
 

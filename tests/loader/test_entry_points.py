@@ -59,9 +59,8 @@ def test_every_epoch_has_the_pixels_of_pillow(folder: Path, threads: int) -> Non
 def test_a_loader_that_begins_later_has_the_same_pixels(folder: Path, tmp_path: Path, settings: dict) -> None:
     stoker.build(folder, tmp_path / "dataset", shards=2)
     seen = epochs(tmp_path / "dataset", 5, **settings)
-    with stoker.Loader(
-        stoker.open(tmp_path / "dataset"), 4, transform=CROP, shuffle=True, seed=SEED, **settings
-    ) as fresh:
+    dataset = stoker.open(tmp_path / "dataset")
+    with stoker.Loader(dataset, 4, transform=CROP, shuffle=True, seed=SEED, **settings) as fresh:
         fresh.load_state_dict({**fresh.state_dict(), "epoch": 4})
         last = pixels_of(fresh)
     assert all((last[index] == pixels).all() for index, pixels in seen[4].items())
@@ -77,9 +76,8 @@ def test_a_file_that_is_changed_between_epochs_is_decoded_as_it_is_then(folder: 
     with stoker.Loader(stoker.open(folder), 4, transform=CROP, seed=SEED) as loader:
         for epoch in range(6):
             path.write_bytes(contents[epoch % 2])
-            wanted = transform.random_resized_crop(
-                pictures.rgb(contents[epoch % 2]), CROP, transform.Draws(SEED, epoch, 0)
-            )
+            draws = transform.Draws(SEED, epoch, 0)
+            wanted = transform.random_resized_crop(pictures.rgb(contents[epoch % 2]), CROP, draws)
             assert (pixels_of(loader)[0] == wanted).all(), epoch
 
 

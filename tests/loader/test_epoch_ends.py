@@ -60,9 +60,8 @@ def test_a_run_that_was_stopped_trains_what_is_left_and_no_more(
     for topology, loop, most in ((first, before, stop), (second, after, 1000)):
         indices, states = steps_of(part, topology, state, epochs, loop=loop, most=most)
         assert [(after["epoch"], after["consumed"]) for after in states] == [after for _, _, after in wanted]
-        assert [step[: len(known)] for step, (_, known, _) in zip(indices, wanted, strict=True)] == [
-            known for _, known, _ in wanted
-        ]
+        expected = [known for _, known, _ in wanted]
+        assert [step[: len(known)] for step, known in zip(indices, expected, strict=True)] == expected
         state = states[-1] if states else state
         if state["consumed"] == 0 < state["epoch"] and data.draw(st.booleans(), label="as saved by older versions"):
             state = {**state, "epoch": state["epoch"] - 1, "consumed": size}

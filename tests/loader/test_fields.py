@@ -164,9 +164,8 @@ def test_an_object_is_cut_out_of_its_mask_too(tmp_path: Path) -> None:
     for row, i in enumerate(batch.indices.tolist()):
         described, draws = dataclasses.replace(which, filter="nearest"), transform.Draws(SEED, 0, i)
         corners = np.float32(list(box.values()))
-        assert (
-            batch.fields["mask"][row] == transform.object_crop(Image.fromarray(mask(i)), described, draws, corners)
-        ).all()
+        expected = transform.object_crop(Image.fromarray(mask(i)), described, draws, corners)
+        assert (batch.fields["mask"][row] == expected).all()
         assert batch.fields["caption"][row] == value("caption", i)
 
 
@@ -221,9 +220,8 @@ def test_what_a_record_lacks_is_named_with_its_number_and_another_replaces_it(
     assert message in str(raised.value)
     assert "record 5 at byte" in str(raised.value)
     assert (raised.value.path, raised.value.record) == (str(path), 5)
-    with stoker.Loader(
-        dataset, 8, transform=stoker.Resize(8), fields=only(name, "number"), on_bad="substitute", seed=0
-    ) as loader:
+    settings = {"transform": stoker.Resize(8), "on_bad": "substitute", "seed": 0}
+    with stoker.Loader(dataset, 8, fields=only(name, "number"), **settings) as loader:
         batch = next(iter(loader))
         (bad,) = loader.bad_samples.samples
     assert bad.index == 5

@@ -64,9 +64,8 @@ def everything(source: _native.FileSet, **settings: object) -> np.ndarray:
 
 
 def expected(data: list[bytes]) -> np.ndarray:
-    return np.stack(
-        [transform.resize(pictures.rgb(encoded), stoker.Resize(16), transform.Draws(SEED, 0, 0)) for encoded in data]
-    )
+    draws = transform.Draws(SEED, 0, 0)
+    return np.stack([transform.resize(pictures.rgb(encoded), stoker.Resize(16), draws) for encoded in data])
 
 
 @pytest.fixture

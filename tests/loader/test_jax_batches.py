@@ -129,9 +129,8 @@ def test_a_batch_is_split_among_the_devices(train: stoker.Dataset) -> None:
     ((shards, refused),) = run_together(FOUR_DEVICES, [[str(train.path)]], "jax")
     assert [[len(part) for part in parts] for parts in shards] == [[2] * 4] * 3
     with stoker.Loader(train, **{**SETTINGS, "batch_size": 8}, tail="pad") as loader:
-        assert [[key for part in parts for key in part] for parts in shards] == [
-            batch.indices.tolist() for batch in loader
-        ]
+        expected = [batch.indices.tolist() for batch in loader]
+        assert [[key for part in parts for key in part] for parts in shards] == expected
     assert "batches of 6 on 1 processes do not divide" in refused
 
 

@@ -83,9 +83,8 @@ def test_all_frameworks_agree(tmp_path: Path, batch_size: int, world_size: int) 
             stoker.torch.DataLoader(dataset, batch_size, True, **settings) as in_torch,
             stoker.jax.batches(dataset, batch_size, True, epochs=1, **settings) as in_jax,
         ):
-            in_tensorflow = stoker.tensorflow.dataset(
-                dataset, batch_size, True, elements=("indices", "valid"), **settings
-            )
+            elements = ("indices", "valid")
+            in_tensorflow = stoker.tensorflow.dataset(dataset, batch_size, True, elements=elements, **settings)
             assert len(in_torch) == in_jax.steps_per_epoch == in_tensorflow.cardinality() == len(expected)
             assert in_tensorflow.element_spec[0].shape == [None if world_size == 1 else batch_size]
             for plain, a, b, (indices, valid) in zip(expected, in_torch, in_jax, in_tensorflow, strict=True):

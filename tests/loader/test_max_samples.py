@@ -31,8 +31,9 @@ def test_an_epoch_is_the_first_positions_of_its_order(
 ) -> None:
     """Against orders and steps in plain Python, stopped after any step and resumed on another topology."""
     epochs, size = 2, min(most, RECORDS)
+    places = range(size)
     orders = [
-        [reference.order(RECORDS, SEED, epoch, at) if shuffle else at for at in range(size)] for epoch in range(epochs)
+        [reference.order(RECORDS, SEED, epoch, at) if shuffle else at for at in places] for epoch in range(epochs)
     ]
     given: dict[str, Any] = {"shuffle": shuffle, "max_samples": most}
 

@@ -32,9 +32,8 @@ def test_every_object_of_an_epoch_is_cut_out_as_pillow_does(annotated: stoker.Da
                     number, box = SAMPLES[index]
                     corners = None if box is None else np.float32(box)
                     draws = transform.Draws(SEED, epoch, index)
-                    assert (
-                        pixels == transform.object_crop(pictures.rgb(image(number)), TRANSFORM, draws, corners)
-                    ).all()
+                    expected = transform.object_crop(pictures.rgb(image(number)), TRANSFORM, draws, corners)
+                    assert (pixels == expected).all()
                     assert label == number + 1
                     seen.append(index)
             assert sorted(seen) == list(range(len(SAMPLES)))

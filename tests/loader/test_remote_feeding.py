@@ -110,9 +110,8 @@ def test_mixes_of_here_and_there(bucket: StoreLocation, dataset: Path, tmp_path:
     local = stoker.mix([here, stoker.open(old[0].parent), here], label_offsets=[0, 10, 20])
     mixed = stoker.mix([there, stoker.open(f"{bucket}/old"), here], label_offsets=[0, 10, 20])
     for shuffle in (True, BLOCKS):
-        assert_same(
-            epochs(local, shuffle=shuffle, batch_size=9), epochs(mixed, shuffle=shuffle, batch_size=9, read_ahead=SMALL)
-        )
+        expected = epochs(local, shuffle=shuffle, batch_size=9)
+    assert_same(expected, epochs(mixed, shuffle=shuffle, batch_size=9, read_ahead=SMALL))
 
 
 @pytest.mark.parametrize("kind", ["node", "encoded", "decoded"])

@@ -269,9 +269,8 @@ def test_what_has_no_classes_or_other_orders_is_refused(files: stoker.Dataset, t
     ]
     (tmp_path / "train-00000-of-00001").write_bytes(b"".join(frames))
     some = stoker.open(tmp_path)
-    with pytest.raises(
-        ConfigError, match=r"1 sample of .* have no label; leave them out: dataset\[dataset.labels >= 0\]"
-    ):
+    problem = r"1 sample of .* have no label; leave them out: dataset\[dataset.labels >= 0\]"
+    with pytest.raises(ConfigError, match=problem):
         stoker.Loader(some, 2, **settings)
     with stoker.Loader(some[some.labels >= 0], 2, **settings) as loader:
         assert len(loader) == 1

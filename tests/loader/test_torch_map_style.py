@@ -91,9 +91,8 @@ def test_the_stock_loader_with_workers(train: stoker.Dataset, method: str, *, ke
     samples = stoker.torch.MapDataset(train, TRANSFORM, seed=3)
     if not kept:
         samples.__getitems__([0, 1, 2])  # threads and files that a fork must not use
-    loader = DataLoader(
-        samples, batch_size=4, num_workers=2, multiprocessing_context=method, persistent_workers=kept, timeout=100
-    )
+    settings = {"num_workers": 2, "multiprocessing_context": method, "persistent_workers": kept}
+    loader = DataLoader(samples, batch_size=4, timeout=100, **settings)
     with meanwhile(lambda: read_twice(train)):
         for epoch in range(2):  # workers that are kept hear of the new epoch
             check_epoch(loader, train, epoch)

@@ -79,9 +79,8 @@ def test_shards_are_copied_byte_for_byte(pair: tuple[Path, Path], tmp_path: Path
             folder / shard.name for folder, m in zip(pair, manifests, strict=False) for shard in m.splits[split].shards
         ]
         new = [whole / shard.name for shard in manifests[2].splits[split].shards]
-        assert [path.name for path in new] == [
-            f"{split}-{number:05}-of-{len(old):05}.tfrecord" for number in range(len(old))
-        ]
+        names = [f"{split}-{number:05}-of-{len(old):05}.tfrecord" for number in range(len(old))]
+        assert [path.name for path in new] == names
         assert [path.read_bytes() for path in new] == [path.read_bytes() for path in old]
         assert [a.samefile(b) for a, b in zip(old, new, strict=True)] == [link] * len(old)
         contents = content(stoker.open(whole, split))
@@ -135,9 +134,8 @@ def test_labels_of_boxes_change_with_those_of_images(tmp_path: Path) -> None:
     for number in range(len(old)):
         mine, theirs = train[start + number], old[number]
         assert names[mine.label] == old.classes[theirs.label].name
-        assert [names[box.label or 0] for box in mine.boxes] == [
-            old.classes[box.label or 0].name for box in theirs.boxes
-        ]
+        wanted = [old.classes[box.label or 0].name for box in theirs.boxes]
+        assert [names[box.label or 0] for box in mine.boxes] == wanted
         assert mine.encoded == theirs.encoded
 
 
@@ -147,9 +145,8 @@ def test_compressed_and_named_shards(tmp_path: Path, options: list[str]) -> None
     whole = tmp_path / "whole"
     merge(parts, whole)
     assert_sound(whole)
-    assert content(stoker.open(whole, "train")) == [
-        s for folder in parts for s in content(stoker.open(folder, "train"))
-    ]
+    expected = [sample for folder in parts for sample in content(stoker.open(folder, "train"))]
+    assert content(stoker.open(whole, "train")) == expected
     if "tfds" in options:
         assert (whole / "birds-train.tfrecord-00003-of-00004").is_file()
         info = json.loads((whole / "dataset_info.json").read_bytes())

@@ -76,9 +76,8 @@ def test_kept_aspects_are_rounded_to_the_nearest_pixel(width: int, height: int, 
 @given(sides, sides, st.integers(1, 1000))
 def test_max_only_shrinks(width: int, height: int, size: int) -> None:
     target = StoredSize("max", size, size).target(width, height)
-    assert target == (
-        (width, height) if max(width, height) <= size else StoredSize("long", size, size).target(width, height)
-    )
+    shrunk = StoredSize("long", size, size).target(width, height)
+    assert target == ((width, height) if max(width, height) <= size else shrunk)
 
 
 def test_fixed_sizes() -> None:

@@ -77,9 +77,8 @@ def test_with_a_resize_the_encoder_writes_markers(resize: str, encode: str) -> N
     plain = convert(pictures.jpeg(90, 70, format="BMP"), Recipe(parse_resize(resize), parse_encode(encode)))
     assert (stored.width, stored.height) == (plain.width, plain.height)
     subsampling = 2 if "420" in encode else 0
-    expected = pictures.encode(
-        Image.fromarray(pictures.whole(source)), quality=int(encode[5:7]), subsampling=subsampling
-    )
+    image = Image.fromarray(pictures.whole(source))
+    expected = pictures.encode(image, quality=int(encode[5:7]), subsampling=subsampling)
     if resize == "max:500":  # fits: not resized, but encoded like all others
         assert (pictures.whole(stored.data) == pictures.whole(expected)).all()
 
@@ -134,9 +133,6 @@ def test_a_transcoded_jpeg_is_not_called_kept(tmp_path: Path, cli: Cli, rows: li
 
 
 def test_words_that_do_not_fit(photos: Path, tmp_path: Path, cli: Cli) -> None:
-    assert "give --resize too" in cli(
-        "build", photos, tmp_path / "a", "--recipe", "restart", "--encode", "jpeg:90", code=2
-    )
-    assert "--recipe restart needs JPEG" in cli(
-        "build", photos, tmp_path / "a", "--recipe", "restart", "--preset", "dlbs", code=2
-    )
+    words = ["build", photos, tmp_path / "a", "--recipe", "restart"]
+    assert "give --resize too" in cli(*words, "--encode", "jpeg:90", code=2)
+    assert "--recipe restart needs JPEG" in cli(*words, "--preset", "dlbs", code=2)

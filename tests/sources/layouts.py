@@ -130,9 +130,8 @@ def ilsvrc(root: Path) -> Path:
     top = "ILSVRC"
     fill(root, f"{top}/Data/CLS-LOC/train/n01/n01_1.JPEG", f"{top}/Data/CLS-LOC/train/n02/n02_1.JPEG")
     fill(root, f"{top}/Data/CLS-LOC/val/{VALIDATION}1.JPEG")
-    write(
-        root / top / "Annotations/CLS-LOC", dict.fromkeys(("train/n01/n01_1.xml", f"val/{VALIDATION}1.xml"), xml(BOX))
-    )
+    annotated = ("train/n01/n01_1.xml", f"val/{VALIDATION}1.xml")
+    write(root / top / "Annotations/CLS-LOC", dict.fromkeys(annotated, xml(BOX)))
     lists = {"LOC_val_solution.csv": f"ImageId,P\n{VALIDATION}1,n02 1 2 3 4\n"}
     return write(root, lists | {"LOC_synset_mapping.txt": "n01 tench, fish\nn02 goldfish\n"})
 
@@ -468,9 +467,8 @@ def labelimg(root: Path) -> Path:
 def labelimg_voc(root: Path) -> Path:
     """Images and XML in one folder below the source."""
     fill(root, *(f"images/{number}.jpg" for number in (1, 2)))
-    return write(
-        root, {f"images/{number}.xml": xml((of, "1", "1", "100", "50")) for number, of in ((1, "dog"), (2, "cat"))}
-    )
+    boxed = {f"images/{number}.xml": xml((of, "1", "1", "100", "50")) for number, of in ((1, "dog"), (2, "cat"))}
+    return write(root, boxed)
 
 
 @layout()

@@ -150,9 +150,8 @@ def test_a_damaged_annotation_is_one_of_its_image(changed: dict[str, Any], probl
 def test_a_size_that_is_none_is_one_of_its_image(tmp_path: Path) -> None:
     tree = listed(tmp_path, annotations(images=[{**IMAGES[0], "width": 0}, *IMAGES[1:]]))
     (item,) = [item for item in tree.table if item.key == "b.png"]
-    assert tree.load(item, "train").annotation_error == (
-        "damaged annotation: the width and height of the image are 0 and 30"
-    )
+    problem = "damaged annotation: the width and height of the image are 0 and 30"
+    assert tree.load(item, "train").annotation_error == problem
 
 
 def test_boxes_that_belong_nowhere_are_counted(tmp_path: Path) -> None:

@@ -139,9 +139,8 @@ def test_images_of_lvis_lie_where_their_urls_say(tmp_path: Path, folder: str) ->
 
 def test_an_image_of_two_splits_is_told(tmp_path: Path) -> None:
     paint(tmp_path / "images", first(3), 0)
-    train, validation = (
-        write_json(tmp_path / f"{name}.json", document(count)) for name, count in (("train", 3), ("val", 1))
-    )
+    train = write_json(tmp_path / "train.json", document(3))
+    validation = write_json(tmp_path / "val.json", document(1))
     tree = listing(tmp_path)
     assert tree.warnings[1] == f"{train} and {validation} name the same images, which are items of each split: 1.png"
     assert split_sizes(tree) == {"train": 3, "validation": 1}
@@ -225,9 +224,8 @@ def test_a_damaged_segmentation_names_its_file(tmp_path: Path) -> None:
     content["annotations"][0]["segmentation"] = [[5] * 7]
     write_json(paths["validation"], content)
     report = stoker.build(tmp_path / "source", tmp_path / "out", masks=True, max_rejects=1, progress=False)
-    assert [(reject.key, str(paths["validation"]) in reject.reason) for reject in report.rejects] == [
-        ("valid/1.png", True)
-    ]
+    (reject,) = report.rejects
+    assert (reject.key, str(paths["validation"]) in reject.reason) == ("valid/1.png", True)
 
 
 def test_masks_of_a_saved_listing_are_of_their_file(tmp_path: Path) -> None:

@@ -293,9 +293,8 @@ def test_annotations_that_are_nested_too_deeply_are_refused(tmp_path: Path) -> N
 
 def test_sources_without_masks_are_refused(tmp_path: Path) -> None:
     path = write(tmp_path, document(categories=[], annotations=[]))
-    with pytest.raises(
-        ConfigError, match=r"has no categories, which masks=True needs; give instances_\*.json, or omit"
-    ):
+    problem = r"has no categories, which masks=True needs; give instances_\*.json, or omit"
+    with pytest.raises(ConfigError, match=problem):
         listing(path, masks=True)
     with pytest.raises(ConfigError, match=r"masks=True has no effect on .*, which is read as folder of class folders"):
         stoker.build(tmp_path / "val2017", tmp_path / "out", masks=True)
@@ -344,7 +343,6 @@ def test_masks_are_not_merged_with_those_of_other_classes(tmp_path: Path) -> Non
         stoker.build(path, tmp_path / f"{number}", masks=True, progress=False)
     merged = stoker.merge([tmp_path / "0", tmp_path / "1"], tmp_path / "same")
     assert merged.manifest.records == 2 * len(IMAGES)
-    with pytest.raises(
-        ConfigError, match=r"boxes in .*2 would have other ids, but not those in its masks, the field 'm"
-    ):
+    problem = r"boxes in .*2 would have other ids, but not those in its masks, the field 'm"
+    with pytest.raises(ConfigError, match=problem):
         stoker.merge([tmp_path / "0", tmp_path / "2"], tmp_path / "none")

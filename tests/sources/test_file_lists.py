@@ -229,9 +229,8 @@ def test_labels_that_are_numbers_and_no_class_ids_are_a_field(tmp_path: Path) ->
         tree = listing(path)
         assert (tree.classes, tree.fields) == ((), {"score": stoker.fields.Float()})
         assert [tree.load(tree.table[row], "train").fields["score"] for row in range(2)] == [float(label), 3]
-        assert f"{path}: 'score' has numbers that are no class ids, so it is a field, and there are no classes" in (
-            tree.warnings
-        )
+        told = f"{path}: 'score' has numbers that are no class ids, so it is a field, and there are no classes"
+        assert told in tree.warnings
 
 
 def test_a_number_far_below_that_is_no_class_id_is_refused(tmp_path: Path) -> None:
@@ -242,9 +241,8 @@ def test_a_number_far_below_that_is_no_class_id_is_refused(tmp_path: Path) -> No
 
 def test_an_id_above_the_largest_is_refused(tmp_path: Path) -> None:
     fill(tmp_path, "x/1.jpg")
-    check_refused(
-        write_list(tmp_path / "list.txt", "x/1.jpg 4194304"), match="has the class id 4194304; the largest is 4194303"
-    )
+    path = write_list(tmp_path / "list.txt", "x/1.jpg 4194304")
+    check_refused(path, match="has the class id 4194304; the largest is 4194303")
 
 
 @pytest.mark.parametrize("folder", ["Annotations/train", "mine"])
@@ -321,9 +319,8 @@ def test_keys_without_effect_are_an_error_that_names_them(tmp_path: Path) -> Non
         listing(path)
     with pytest.raises(ConfigError, match=r"data\.reshuffle_each_iteration is false.*stoker list --shuffle"):
         stoker.loader_settings(write_config(tmp_path / "c.json", reshuffle_each_iteration=False))
-    settings = stoker.loader_settings(
-        write_config(tmp_path / "c.json", reshuffle_each_iteration=False, shuffle_buffer=0)
-    )
+    path = write_config(tmp_path / "c.json", reshuffle_each_iteration=False, shuffle_buffer=0)
+    settings = stoker.loader_settings(path)
     assert not settings["shuffle"]
 
 

@@ -126,9 +126,8 @@ def test_a_class_without_images_is_refused_unless_a_label_map_names_it(tmp_path:
 
 def test_folders_that_programs_leave_are_no_classes(tmp_path: Path) -> None:
     junk = ("__MACOSX/cat/._1.jpg", "@eaDir/1.jpg", ".ipynb_checkpoints/1.jpg", "System Volume Information/x.jpg")
-    flat = fill(
-        tmp_path / "flat", "cat/1.jpg", "cat/@eaDir/1.jpg/SYNOFILE_THUMB_M.jpg", "dog/Thumbs.db", "dog/2.jpg", *junk
-    )
+    images = ("cat/1.jpg", "cat/@eaDir/1.jpg/SYNOFILE_THUMB_M.jpg", "dog/Thumbs.db", "dog/2.jpg")
+    flat = fill(tmp_path / "flat", *images, *junk)
     tree = listing(flat)
     assert (tree.classes, len(tree.table), tree.warnings) == ((b"cat", b"dog"), 2, ())
     assert tree.ignored == {"junk": 5, ".db": 1}
@@ -188,9 +187,8 @@ def test_loops_of_links_end_and_are_reported(tmp_path: Path) -> None:
     links = ["all", "a/all", "a/sub/up", "a/other/back", "b/back/all", "b/back/sub/up", "b/back/other"]
     assert reported == {f"{tmp_path}/{link}" for link in links}
     assert tree.ignored == {"loop of links": len(links)}
-    assert f"{tmp_path}/a/sub/up is a link to {tmp_path}/a, a folder that it lies in: not followed again" in (
-        tree.warnings
-    )
+    told = f"{tmp_path}/a/sub/up is a link to {tmp_path}/a, a folder that it lies in: not followed again"
+    assert told in tree.warnings
 
 
 def test_links_that_lead_to_each_other_in_millions_of_ways_are_an_error(tmp_path: Path) -> None:

@@ -66,9 +66,7 @@ def test_encodings_and_separators_are_found(six: Path, encoding: str, separator:
 
 def test_a_decimal_comma_is_not_taken_for_two_classes(six: Path) -> None:
     write_table(six / "t.csv", {"id": IDS, "score": [f"{at},5" for at in range(6)]}, sep=";")
-    message = (
-        "'score' has cells such as '0,5', numbers with a decimal comma or two classes each; write a point in place"
-    )
+    message = "'score' has cells such as '0,5', numbers with a decimal comma or two classes each; write a point in"
     assert message in refused(six)
     assert values(listing(six, label_separator=","))[1] == {"score": ["1", "5"]}
 

@@ -27,9 +27,8 @@ def write(path: Path, text: str | bytes) -> str:
 
 
 def as_json(base: int) -> str:
-    entries = {
-        name.decode(): {"label": label, "human_labels": f"text {label}"} for label, name in enumerate(NAMES, base)
-    }
+    texts = {name.decode(): label for label, name in enumerate(NAMES, base)}
+    entries = {name: {"label": label, "human_labels": f"text {label}"} for name, label in texts.items()}
     return json.dumps(dict(sorted(entries.items())))
 
 

@@ -54,9 +54,8 @@ def test_a_source_of_any_layout_comes_back(layout: str, tmp_path: Path) -> None:
     assert again.table.columns.keys() == tree.table.columns.keys()
     for name in TABLE:
         np.testing.assert_array_equal(getattr(again.table, name), getattr(tree.table, name))
-    assert {name: rows.tolist() for name, rows in again.splits.items()} == {
-        name: rows.tolist() for name, rows in tree.splits.items()
-    }
+    first, second = ({name: rows.tolist() for name, rows in each.splits.items()} for each in (tree, again))
+    assert first == second
     assert again.fingerprint() == tree.fingerprint()
     assert again.stored.to_json() == tree.stored.to_json()
     assert again.boxes.keys() == tree.boxes.keys()
@@ -85,9 +84,8 @@ def test_boxes_of_a_list_and_objects_come_back(tmp_path: Path) -> None:
     again = read_back(tree, tmp_path)
     assert list(again.table) == list(tree.table)
     assert len(tree.table) == 4
-    assert [again.read_boxes(item, "train") for item in again.table] == [
-        tree.read_boxes(item, "train") for item in tree.table
-    ]
+    boxes = [[each.read_boxes(item, "train") for item in each.table] for each in (tree, again)]
+    assert boxes[0] == boxes[1]
 
 
 @pytest.fixture(scope="module")

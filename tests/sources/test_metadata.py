@@ -169,9 +169,8 @@ def test_long_numbers_that_are_rounded_are_named(tmp_path: Path, name: str) -> N
     """Ids of LAION are such: whole numbers, as float64."""
     columns = {"id": [1581282014547.0, 2.5], "exact": [2.0**24, 0.5], "whole": [1581282014547, 3]}
     tree = listing(write_columns(tmp_path, columns, name))
-    assert tree.warnings == (
-        f"{tmp_path / name}: its column 'id' has whole numbers above 16777216, which float32 rounds",
-    )
+    told = f"{tmp_path / name}: its column 'id' has whole numbers above 16777216, which float32 rounds"
+    assert tree.warnings == (told,)
     assert tree.fields == {"id": fields.Float(), "exact": fields.Float(), "whole": fields.Int()}
 
 
@@ -220,14 +219,12 @@ def test_without_labels_the_classes_are_the_folders_if_there_are_several(tmp_pat
     before = listing(fill(tmp_path, *names))
     tree = listing(write_columns(tmp_path, {"file_name": names, "n": [1, 1]}))
     assert listed(tree) == listed(before)
-    assert tree.warnings == (
-        f"{path} has no column 'label': the classes are the folders of the images, as without it: cat, dog",
-    )
+    told = f"{path} has no column 'label': the classes are the folders of the images, as without it: cat, dog"
+    assert tree.warnings == (told,)
     tree = listing(write_columns(tmp_path, {"file_name": names, "label": ["animal"] * 2}))
     assert tree.classes == (b"animal",)
-    assert tree.warnings == (
-        f"the classes are the labels in {path}, not the folders in which the images lie: cat, dog",
-    )
+    told = f"the classes are the labels in {path}, not the folders in which the images lie: cat, dog"
+    assert tree.warnings == (told,)
 
 
 def test_images_in_one_folder_have_no_class_without_labels(tmp_path: Path) -> None:
@@ -427,9 +424,8 @@ def test_several_columns_of_classes_are_refused_with_a_choice(tmp_path: Path, na
     columns = {"classy": [7, 8], "class": ["dog", "cat"], "class_id": [0, 1], "x": [1.5, 2]}
     root = write_columns(tmp_path / "with blank", columns, name)
     message = check_refused(root)
-    assert message.endswith(
-        "nothing is called 'label', and the classes may be 'class' or 'class_id'; give label_column='class'"
-    )
+    told = "nothing is called 'label', and the classes may be 'class' or 'class_id'; give label_column='class'"
+    assert message.endswith(told)
     tree = listing(root, label_column="class")
     assert listed(tree) == [("1.png", "cat"), ("0.png", "dog")]
     assert [*tree.fields] == ["classy", "class_id", "x"]

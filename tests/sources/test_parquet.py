@@ -407,9 +407,8 @@ def test_null_is_an_empty_text_or_not_a_number(tmp_path: Path) -> None:
     with pytest.warns(SourceWarning, match=r"column '.*' has no value in . rows: (empty|nan) there") as warned:
         report = stoker.build(tmp_path / "src", tmp_path / "out", progress=False)
     told = [str(warning.message).partition(": column ")[2].partition(":")[0] for warning in warned]
-    assert told == [
-        f"'{name}' has no value in {n} rows" for name, n in (("error_message", 6), ("caption", 2), ("score", 2))
-    ]
+    gaps = {"error_message": 6, "caption": 2, "score": 2}
+    assert told == [f"'{name}' has no value in {n} rows" for name, n in gaps.items()]
     assert (report.manifest.records, report.manifest.rejects) == (6, 0)
     for folder in (tmp_path / "out", tmp_path / "src"):
         with warnings.catch_warnings():
@@ -485,9 +484,8 @@ def test_columns_of_boxes_are_told(name: str, inside: str, tmp_path: Path) -> No
     columns = {"image": [image(picture(0))], name: pa.array([{inside: [["1", "2"]]}])}
     tree = listing(write_rows(tmp_path / "p.parquet", columns))
     assert [*tree.fields] == [name]
-    assert [warning.partition(";")[0] for warning in tree.warnings] == [f"{name!r} is a field of JSON"] * (
-        inside != "mask"
-    )
+    told = [warning.partition(";")[0] for warning in tree.warnings]
+    assert told == [f"{name!r} is a field of JSON"] * (inside != "mask")
 
 
 def test_columns_that_no_field_holds_are_named(tmp_path: Path) -> None:
@@ -675,9 +673,8 @@ def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: py
     path = simple(tmp_path / "p.parquet")
     (tmp_path / "file").write_bytes(b"")
     monkeypatch.setenv("STOKER_CACHE_DIR", str(tmp_path / "file"))
-    with pytest.raises(
-        ConfigError, match=r"cannot be unpacked in .*/file/unpacked: .*; set STOKER_CACHE_DIR to a folder"
-    ):
+    problem = r"cannot be unpacked in .*/file/unpacked: .*; set STOKER_CACHE_DIR to a folder"
+    with pytest.raises(ConfigError, match=problem):
         stoker.open(path)
 
 

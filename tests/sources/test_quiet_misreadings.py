@@ -543,9 +543,8 @@ def test_columns_of_a_table_that_agrees_with_folders_are_told(column: str, tmp_p
     message = f"{unread}; to have {column!r}, too, give {tmp_path} with label_column='label'"
     assert message in listing(tmp_path).warnings
     source = listing(tmp_path, label_column=("label",))
-    assert (set(source.splits), set(source.fields)) == (
-        ({"train", "test"}, set()) if column == "split" else ({"train"}, {"caption"})
-    )
+    expected = ({"train", "test"}, set()) if column == "split" else ({"train"}, {"caption"})
+    assert (set(source.splits), set(source.fields)) == expected
     rows = [row.replace(",cat,", ",").replace(",dog,", ",") for row in rows]
     write(tmp_path, {"t.csv": "\n".join(["file,split", *rows])})
     assert f"{unread}; to have the splits of 'split', write train.txt, val.txt" in "".join(listing(tmp_path).warnings)
@@ -556,9 +555,8 @@ def test_columns_of_a_table_that_agrees_with_folders_are_told(column: str, tmp_p
 def test_numbers_to_predict_that_are_followed_by_texts_are_refused(tmp_path: Path) -> None:
     rows = "".join(f"{i % 4}.jpg,{0.5 if i < 1100 else 'cat'}\n" for i in range(1101))
     write(tmp_path, {"t.csv": f"id,label\n{rows}", **images("{}.jpg", 4)})
-    assert "after the first 1,000 rows, 'label' has other values than numbers; mend them, or give" in check_refused(
-        tmp_path
-    )
+    told = "after the first 1,000 rows, 'label' has other values than numbers; mend them, or give"
+    assert told in check_refused(tmp_path)
     assert listing(tmp_path, label_column=()).fields["label"] == stoker.fields.Text()
 
 
@@ -860,9 +858,8 @@ def test_folders_that_say_nothing_are_refused_with_a_remedy(names: tuple[str, st
 def test_sides_of_unpaired_images_are_no_classes(tmp_path: Path) -> None:
     """As of CycleGAN."""
     names = [f"{split}{side}/1.jpg" for split in ("train", "test") for side in "AB"]
-    assert "has folders whose names are no classes (testA, testB, trainA, trainB)" in check_refused(
-        write(tmp_path, images_of(names))
-    )
+    told = "has folders whose names are no classes (testA, testB, trainA, trainB)"
+    assert told in check_refused(write(tmp_path, images_of(names)))
 
 
 def test_a_table_of_test_images_beside_class_folders_is_told(tmp_path: Path) -> None:
@@ -968,9 +965,8 @@ def test_a_label_map_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
     assert "it is not UTF-8 at byte 1; if it is Windows-1252" in check_refused(root, labels=str(tmp_path / "names.txt"))
     (tmp_path / "texts.txt").write_bytes("".join(f"{name}\tB\xe4r\n" for name in "ab").encode("latin-1"))
     root = write(tmp_path / "photos", in_folders("ab", 2))
-    assert "it is not UTF-8 at byte 3; if it is Windows-1252" in check_refused(
-        root, class_names=str(tmp_path / "texts.txt")
-    )
+    told = "it is not UTF-8 at byte 3; if it is Windows-1252"
+    assert told in check_refused(root, class_names=str(tmp_path / "texts.txt"))
 
 
 def test_names_of_files_need_not_be_utf_8(tmp_path: Path) -> None:
@@ -1069,9 +1065,8 @@ def test_a_table_above_the_folder_of_the_splits_has_the_classes(tmp_path: Path, 
 
 def test_the_folder_to_give_is_that_with_the_table(tmp_path: Path) -> None:
     files = {f"ds/ds/{split}/{i}.jpg": picture(i) for i, split in enumerate(("train", "test"))}
-    assert f"give {tmp_path / 'ds'};" in check_refused(
-        write(tmp_path, {"ds/train.csv": "id,breed\n0.jpg,cat\n", **files})
-    )
+    write(tmp_path, {"ds/train.csv": "id,breed\n0.jpg,cat\n", **files})
+    assert f"give {tmp_path / 'ds'};" in check_refused(tmp_path)
 
 
 def test_a_table_beside_images_of_dogs_is_asked_for(tmp_path: Path) -> None:

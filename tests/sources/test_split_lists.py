@@ -198,9 +198,8 @@ def test_a_table_beside_lists_has_their_splits(tmp_path: Path) -> None:
     fill(tmp_path, *(f"images_{number // 6:03d}/images/{name}" for number, name in enumerate(NAMES)))  # as NIH has them
     write_lines(tmp_path / "train_val_list.txt", NAMES[:8])
     write_lines(tmp_path / "test_list.txt", NAMES[8:])
-    write_lines(
-        tmp_path / "Data_Entry_2017.csv", ["Image Index,label", *(f"{name},{at % 3}" for at, name in enumerate(NAMES))]
-    )
+    rows = [f"{name},{at % 3}" for at, name in enumerate(NAMES)]
+    write_lines(tmp_path / "Data_Entry_2017.csv", ["Image Index,label", *rows])
     for source in (tmp_path, tmp_path / "Data_Entry_2017.csv"):
         tree = listing(source)
         assert names_of(tree) == {"train": {*NAMES[:8]}, "test": {*NAMES[8:]}}

@@ -119,9 +119,8 @@ def test_two_tars_of_one_split_are_refused(packed: Path) -> None:
 
 def test_the_tars_of_stanford_dogs(tmp_path: Path) -> None:
     name = "Images/n02085620-Chihuahua/n02085620_{}.jpg"
-    (tmp_path / "images.tar").write_bytes(
-        tar_of(name.format(7), "Images/n02086240-Shih-Tzu/n02086240_3.jpg", name.format(5))
-    )
+    names = (name.format(7), "Images/n02086240-Shih-Tzu/n02086240_3.jpg", name.format(5))
+    (tmp_path / "images.tar").write_bytes(tar_of(*names))
     annotation = xml(("Chihuahua", "0", "0", "100", "50"), folder="02085620").encode()
     boxes = {"Annotation": None, "Annotation/n02085620-Chihuahua/n02085620_5": annotation}
     (tmp_path / "annotation.tar").write_bytes(tar_bytes(boxes))

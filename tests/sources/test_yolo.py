@@ -154,9 +154,8 @@ def test_splits_are_lists_of_files(tmp_path: Path) -> None:
     tree = listing(root)
     train = ["images/0.jpg", "images/1.jpg", "images/1.jpg", "lists/images/7.jpg", "more/images/9.jpg"]
     assert sorted(split_paths(tree)["train"]) == train
-    assert sorted(split_paths(tree)["validation"]) == sorted(
-        [f"{root}/images/3.jpg", "images/2.jpg", "images/gone.jpg"]
-    )
+    named = [f"{root}/images/3.jpg", "images/2.jpg", "images/gone.jpg"]
+    assert sorted(split_paths(tree)["validation"]) == sorted(named)
     labels = {item.name: [box.label for box in tree.read_boxes(item, "train")] for item in tree.table}
     boxed = {b"1.jpg": [1], b"7.jpg": [0], b"3.jpg": [1]}
     assert labels == boxed | {name: [] for name in (b"0.jpg", b"9.jpg", b"2.jpg", b"gone.jpg")}
