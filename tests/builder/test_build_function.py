@@ -151,9 +151,8 @@ def test_messages_take_the_names_of_settings_from_one_function() -> None:
     names = "|".join(name.replace("_", "-") for name in (*DECLARED, "yes", "overwrite", "engine", "part", "finish"))
     package = Path(stoker.__file__).parent
     literals = []
-    for path in (
-        path for name in ("builder", "sources", "recipe", "format") for path in (package / name).rglob("*.py")
-    ):
+    folders = [package / name for name in ("builder", "sources", "recipe", "format")]
+    for path in (path for folder in folders for path in folder.rglob("*.py")):
         text = path.read_text()
         if not re.search(rf"--({names})", text):
             continue

@@ -335,9 +335,8 @@ def test_values_that_the_first_record_lacks_are_named_once(as_given: Any, tmp_pa
     with pytest.warns(SourceWarning) as caught:
         report = build(as_given(given), tmp_path / "out")
     (message,) = [str(warning.message) for warning in caught]
-    assert message.startswith(
-        "records have values that the first record lacks, and that are not stored: 'caption', 'year'; give fields={"
-    )
+    told = "records have values that the first record lacks, and that are not stored: 'caption', 'year'; give fields={"
+    assert message.startswith(told)
     assert caught[0].filename == __file__
     assert report.warnings == (message,)
     chosen = {"image": fields.Image(), "label": fields.Label()}

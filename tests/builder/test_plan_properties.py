@@ -132,6 +132,5 @@ def test_settings_that_do_not_fit_are_refused() -> None:
 def test_threads_and_accepted_rejects_do_not_decide_the_bytes() -> None:
     tree = tree_of(train=[9])
     first, second = settings_for(SOURCE, threads=1, max_rejects=0), settings_for(SOURCE, threads=7, max_rejects=9)
-    assert plan_settings(make_plan(tree, first, RecordSize(1.0)), first) == plan_settings(
-        make_plan(tree, second, RecordSize(1.0)), second
-    )
+    plans = [plan_settings(make_plan(tree, each, RecordSize(1.0)), each) for each in (first, second)]
+    assert plans[0] == plans[1]

@@ -238,9 +238,8 @@ def test_the_size_is_reported_before_anything_is_written(source: Path, tmp_path:
         assert not (tmp_path / "out").exists()
         told.append(expected)
 
-    settings = settings_for(
-        source, recipe=Recipe(parse_resize("square:20"), RawEncode()), schema=DlbsSchema(), shards=2
-    )
+    recipe = Recipe(parse_resize("square:20"), RawEncode())
+    settings = settings_for(source, recipe=recipe, schema=DlbsSchema(), shards=2)
     report = build(settings, tmp_path / "out", announce=announce)
     written = sum(split.size_bytes for split in report.manifest.splits.values())
     assert told[0].records == 13

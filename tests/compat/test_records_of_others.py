@@ -376,9 +376,8 @@ def test_keys_without_an_effect_are_refused(dataset: Path, photos: Path, tmp_pat
     for path, why in ((dataset, "its manifest.json says"), (photos, "it holds images, not TFRecords")):
         with pytest.raises(ConfigError, match=why):
             stoker.open(path, "train", keys=stoker.RecordKeys(label_base=1))
-        assert f"--image-key has no effect on {path}: {why}" in cli(
-            "show", path, "--out", tmp_path / "a.png", "--image-key", "x", code=2
-        )
+        words = ["show", path, "--out", tmp_path / "a.png", "--image-key", "x"]
+        assert f"--image-key has no effect on {path}: {why}" in cli(*words, code=2)
     for words in (["info"], ["verify"]):
         cli(*words, dataset, "--label-key", "x", code=2)
 

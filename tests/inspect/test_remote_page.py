@@ -37,13 +37,11 @@ def test_the_page(kind: str, tmp_path: Path, request: pytest.FixtureRequest, mon
     remote = copy(local, store_folder("s3", request, monkeypatch))
     there, here = dataset_portrait(str(remote)), dataset_portrait(local)
     assert there.kind == kind
-    assert replace(there, path="", measured=here.measured, rejects=here.rejects, manifest=None) == replace(
-        here, path="", manifest=None
-    )
+    same = {"path": "", "measured": here.measured, "rejects": here.rejects, "manifest": None}
+    assert replace(there, **same) == replace(here, path="", manifest=None)
     assert [image.size_bytes for image in there.measured.seen] == [image.size_bytes for image in here.measured.seen]
-    assert [replace(picture, problem="") for picture in there.rejects.gallery] == [
-        replace(picture, problem="") for picture in here.rejects.gallery
-    ]
+    galleries = [[replace(shown, problem="") for shown in each.rejects.gallery] for each in (here, there)]
+    assert galleries[0] == galleries[1]
     checked(info_page(there))
     assert main(["info", str(remote), "--html", str(tmp_path / "a.html")]) == 0
     assert re.search(r"<img src=\"data:", (tmp_path / "a.html").read_text(encoding="utf-8"))

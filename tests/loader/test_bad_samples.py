@@ -64,9 +64,8 @@ def test_a_bad_sample_is_replaced_by_rule(train: stoker.Dataset) -> None:
         shown = transform.show(pictures.rgb(image(index)), TRANSFORM, transform.Draws(SEED, 2, asked))
         assert pixels == shown.tobytes()
     assert report.count == len(BAD)
-    assert [(bad.index, bad.substitute, bad.epoch) for bad in report.samples] == [
-        (index, substitute(index, 2), 2) for index in order if index in BAD
-    ]
+    expected = [(index, substitute(index, 2), 2) for index in order if index in BAD]
+    assert [(bad.index, bad.substitute, bad.epoch) for bad in report.samples] == expected
     assert all(isinstance(bad.error, ImageError) for bad in report.samples)
     first = report.samples[0]
     assert f"picture-{first.index}.JPEG" in str(first.error) or first.error.record >= 0

@@ -25,9 +25,8 @@ def opened(directory: Path, samples: int) -> stoker.Dataset:
 def of_all_ranks(dataset: Any, batch_size: int, world_size: int, **settings: Any) -> list[list[stoker.Batch]]:
     ranks = []
     for rank in range(world_size):
-        with stoker.Loader(
-            dataset, batch_size, True, transform=TRANSFORM, seed=3, rank=rank, world_size=world_size, **settings
-        ) as loader:
+        own = {"transform": TRANSFORM, "seed": 3, "rank": rank, "world_size": world_size, **settings}
+        with stoker.Loader(dataset, batch_size, True, **own) as loader:
             ranks.append(list(loader))
             assert len(loader) == len(ranks[-1])
     return ranks

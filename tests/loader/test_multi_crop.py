@@ -66,9 +66,8 @@ def test_a_share_of_a_short_last_step_may_be_empty_in_every_form(annotated: stok
         with stoker.Loader(annotated, rank=rank, tail="short", **settings) as loader:
             batches.append(next(iter(loader)))
     assert sum(len(batch) for batch in batches) == RECORDS
-    with stoker.Loader(
-        annotated, batch_size=20, transform=TRANSFORMS, boxes=stoker.BoxOutput(), world_size=2, rank=0, tail="short"
-    ) as loader:
+    settings = {"transform": TRANSFORMS, "boxes": stoker.BoxOutput(), "tail": "short"}
+    with stoker.Loader(annotated, batch_size=20, world_size=2, rank=0, **settings) as loader:
         loader.load_state_dict(loader.state_dict() | {"consumed": RECORDS - 1})
         (batch,) = loader
     assert [images.shape for images in batch.images] == [(0, 20, 20, 3), (0, 16, 16, 3), (0, 12, 12, 3), (0, 20, 20, 3)]

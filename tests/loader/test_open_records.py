@@ -156,18 +156,16 @@ def test_a_mix_of_records_and_a_folder(records: list[Record], tmp_path: Path) ->
         images = np.concatenate([batch.images for batch in loader])
     assert len(images) == 2 * COUNT + 2
     plain = stoker.Loader(parts[0], COUNT, transform=stoker.CenterCrop(20))
-    assert sorted(map(bytes, images)) == sorted(
-        [*map(bytes, next(iter(plain)).images)] * 2 + [np.full((20, 20, 3), 9, np.uint8).tobytes()] * 2
-    )
+    expected = [*map(bytes, next(iter(plain)).images)] * 2 + [np.full((20, 20, 3), 9, np.uint8).tobytes()] * 2
+    assert sorted(map(bytes, images)) == sorted(expected)
 
 
 def test_torch_workers_decode_records(records: list[Record]) -> None:
     import torch  # noqa: PLC0415 - slow
 
     dataset = stoker.torch.MapDataset(stoker.open(FORMS["arrays"](records), fields=FIELDS), stoker.CenterCrop(20))
-    plain, forked = (
-        [images for images, _ in torch.utils.data.DataLoader(dataset, 6, num_workers=workers)] for workers in (0, 2)
-    )
+    loaders = [torch.utils.data.DataLoader(dataset, 6, num_workers=workers) for workers in (0, 2)]
+    plain, forked = ([images for images, _ in loader] for loader in loaders)
     assert all(torch.equal(*pair) for pair in zip(plain, forked, strict=True))
 
 

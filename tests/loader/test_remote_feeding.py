@@ -120,9 +120,8 @@ def test_what_a_cache_has_is_not_fetched_again(kind: str, bucket: StoreLocation,
     cache = NodeCache(tmp_path / "cache", "1GB") if kind == "node" else stoker.MemoryCache("1GB", kind)  # type: ignore[arg-type]
     expected = epochs(here, 3, shuffle=True)
     for _ in range(2):
-        with stoker.Loader(
-            there, batch_size=8, transform=TRANSFORM, seed=5, shuffle=True, cache=cache, read_ahead=SMALL
-        ) as loader:
+        settings = {"batch_size": 8, "transform": TRANSFORM, "seed": 5, "shuffle": True}
+        with stoker.Loader(there, cache=cache, read_ahead=SMALL, **settings) as loader:
             batches = [[b.images, b.labels, b.indices, b.valid] for _ in range(3) for b in loader]
             counts = loader._engine.ranges.counts()
         assert_same(batches, expected)

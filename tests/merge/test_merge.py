@@ -75,9 +75,8 @@ def test_shards_are_copied_byte_for_byte(pair: tuple[Path, Path], tmp_path: Path
     assert_sound(whole)
     manifests = [read_manifest(folder) for folder in (*pair, whole)]
     for split in ("train", "validation"):
-        old = [
-            folder / shard.name for folder, m in zip(pair, manifests, strict=False) for shard in m.splits[split].shards
-        ]
+        read = zip(pair, manifests, strict=False)
+        old = [folder / shard.name for folder, manifest in read for shard in manifest.splits[split].shards]
         new = [whole / shard.name for shard in manifests[2].splits[split].shards]
         names = [f"{split}-{number:05}-of-{len(old):05}.tfrecord" for number in range(len(old))]
         assert [path.name for path in new] == names
@@ -294,9 +293,10 @@ def test_a_merge_goes_on_after_any_kill(pair: tuple[Path, Path], other: Path, tm
     assert kills >= 1
     assert merge([*pair, other], whole).manifest == expected
     assert_sound(whole)
-    assert sorted(p.relative_to(whole) for p in whole.rglob("*")) == sorted(
-        p.relative_to(tmp_path / "expected") for p in (tmp_path / "expected").rglob("*")
+    first, second = (
+        sorted(path.relative_to(root) for path in root.rglob("*")) for root in (whole, tmp_path / "expected")
     )
+    assert first == second
 
 
 def test_the_function_reports_and_takes_a_function_for_progress(pair: tuple[Path, Path], tmp_path: Path) -> None:

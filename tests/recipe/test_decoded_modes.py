@@ -59,9 +59,8 @@ def files() -> dict[str, bytes]:
     picture = Image.fromarray(np.dstack([pictures.pixels(WIDTH, HEIGHT, 1), noise[..., 3]]))
     for mode in ("RGB", "L", "CMYK"):
         for progressive in (False, True):
-            encoded[f"jpeg {mode} progressive={progressive}"] = pictures.encode(
-                picture.convert(mode), format="JPEG", progressive=progressive
-            )
+            data = pictures.encode(picture.convert(mode), format="JPEG", progressive=progressive)
+            encoded[f"jpeg {mode} progressive={progressive}"] = data
     for mode in ("RGB", "RGBA", "L"):
         for options in ({"quality": 30}, {"quality": 90, "alpha_quality": 20}, {"lossless": True, "exact": True}):
             encoded[f"webp {mode} {options}"] = pictures.encode(picture.convert(mode), format="WEBP", **options)

@@ -135,9 +135,8 @@ def huffman_tables(data: bytes) -> bytes:
 def test_standard_tables_are_those_of_others_and_change_no_pixel(resize: str, restart: bool) -> None:
     source = pictures.jpeg(320, 240)
     encodes = (parse_encode(f"jpeg:90{tables}") for tables in ("", ":standard"))
-    optimal, standard = (
-        convert(source, Recipe(parse_resize(resize), encode, restart=restart)).data for encode in encodes
-    )
+    recipes = (Recipe(parse_resize(resize), encode, restart=restart) for encode in encodes)
+    optimal, standard = (convert(source, recipe).data for recipe in recipes)
     assert np.array_equal(pictures.rgb(optimal), pictures.rgb(standard))
     assert len(optimal) < len(standard)
     others = pictures.jpeg(60, 45, quality=90, optimize=False)

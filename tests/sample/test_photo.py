@@ -32,9 +32,8 @@ def test_every_box_fits_an_object_that_was_painted(class_id: int, size: tuple[in
     outside = changed.copy()
     assert 1 <= len(boxes) <= 3
     for box in boxes:
-        left, top, right, bottom = (
-            round(edge) for edge in (box.xmin * width, box.ymin * height, box.xmax * width, box.ymax * height)
-        )
+        edges = (box.xmin * width, box.ymin * height, box.xmax * width, box.ymax * height)
+        left, top, right, bottom = map(round, edges)
         assert 0 <= left < right <= width
         assert 0 <= top < bottom <= height
         assert changed[top:bottom, left:right].mean() > 0.25

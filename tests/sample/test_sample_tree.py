@@ -204,9 +204,8 @@ def test_progress_counts_every_image(tmp_path: Path) -> None:
         assert rejects == 0
         seen.append((done, total, size_bytes))
 
-    report = make_sample(
-        tmp_path / "photos", SampleSpec(classes=2, images_per_class=1, validation_per_class=1), progress
-    )
+    spec = SampleSpec(classes=2, images_per_class=1, validation_per_class=1)
+    report = make_sample(tmp_path / "photos", spec, progress)
     assert [done for done, _, _ in seen] == [1, 2, 3, 4]
     assert seen[-1] == (4, 4, report.size_bytes)
 

@@ -90,9 +90,8 @@ def test_tiny_imagenet(tiny: Path) -> None:
 
 def test_tiny_imagenets_boxes_include_their_last_pixel(tiny: Path) -> None:
     tree = listing(tiny)
-    boxes = {
-        item.name: tree.read_boxes(item, split) for split in tree.splits for item in tree.table.take(tree.splits[split])
-    }
+    of_splits = [(split, item) for split, rows in tree.splits.items() for item in tree.table.take(rows)]
+    boxes = {item.name: tree.read_boxes(item, split) for split, item in of_splits}
     assert boxes[b"n01_0.JPEG"] == [Box(0.0, 10 / 64, 1.0, 59 / 64)]
     assert boxes[b"n01_1.JPEG"] == [Box(1 / 64, 1 / 64, 6 / 64, 6 / 64)]
     assert boxes[b"n02_0.JPEG"] == [Box(0.0, 0.0, 1.0, 1.0)]

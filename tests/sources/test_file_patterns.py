@@ -63,9 +63,8 @@ def test_commands_take_patterns_in_quotes_and_say_what_a_shell_does_without(tmp_
         assert "2 " in cli(command[0], f"{tmp_path}/*.jpg", *command[1:])
     assert len(stoker.open(tmp_path / "out")) == 2
     for command, extra in (("plan", []), ("build", ["out"])):
-        assert "put a pattern into quotes, as in 'photos/*.jpg'" in cli(
-            command, *(f"{tmp_path}/{name}" for name in ("1.jpg", "2.jpg", "3.png")), *extra, code=2
-        )
+        paths = [f"{tmp_path}/{name}" for name in ("1.jpg", "2.jpg", "3.png")]
+        assert "put a pattern into quotes, as in 'photos/*.jpg'" in cli(command, *paths, *extra, code=2)
 
 
 @pytest.mark.parametrize(

@@ -77,9 +77,8 @@ def test_batches_have_no_labels_in_the_order_of_names(photos: Path) -> None:
 )
 def test_images_in_no_folder_or_in_splits(files: tuple[str, ...], splits: dict[str, list[str]], tmp_path: Path) -> None:
     tree = listing(fill(tmp_path, *files))
-    assert {split: listed(tree, split) for split in tree.splits} == {
-        split: [(name, None) for name in names] for split, names in splits.items()
-    }
+    expected = {split: [(name, None) for name in names] for split, names in splits.items()}
+    assert {split: listed(tree, split) for split in tree.splits} == expected
     others = sum(count for name, count in tree.ignored.items() if name in (".mp4", ".ipynb"))
     warning = "2 files with no name of an image, not used: clip.MP4, x.ipynb"
     assert tree.warnings == ((warning,) if others else ())

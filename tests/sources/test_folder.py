@@ -46,9 +46,8 @@ def test_a_flat_tree_is_the_split_train(tmp_path: Path) -> None:
     assert tree.classes == (b"cat", b"dog")
     assert list(tree.splits) == ["train"]
     names = ("cat/a.jpg", "cat/x/y/deep.jpg", "dog/b.jpg")
-    assert [(item.key, item.label, item.size_bytes) for item in tree.table] == [
-        (name, int(name.startswith("dog")), len(content(name))) for name in names
-    ]
+    expected = [(name, int(name.startswith("dog")), len(content(name))) for name in names]
+    assert [(item.key, item.label, item.size_bytes) for item in tree.table] == expected
 
 
 @pytest.mark.parametrize("name", ["validation", "val"])

@@ -132,9 +132,8 @@ def test_later_rows_that_mark_no_class_are_refused(tmp_path: Path) -> None:
     fill(tmp_path, *(f"photos/{number}.jpg" for number in range(1002)))
     write_table(tmp_path / "t.csv", {"id": range(1002), "x": [1] * 1001 + [0], "y": 0})
     message = refused(tmp_path)
-    assert re.search(
-        r"line 1003 of .*t.csv: of the columns of the classes, none has a 1.*--label-separator ' '", message
-    )
+    problem = r"line 1003 of .*t.csv: of the columns of the classes, none has a 1.*--label-separator ' '"
+    assert re.search(problem, message)
     assert len(listing(tmp_path, label_separator=" ").table) == 1002
 
 
@@ -192,9 +191,8 @@ def test_settings_that_fit_no_table_are_refused(six: Path) -> None:
 def test_the_same_words_for_parquet_and_coco(tmp_path: Path) -> None:
     frame = pd.DataFrame({"picture": [b"1", b"2"], "a_class": ["x", "y"], "b_class": ["u", "v"], "n": [1, 2]})
     frame.to_parquet(tmp_path / "t.parquet")
-    assert "the classes may be 'a_class' or 'b_class'; give --label-column a_class" in refused(
-        tmp_path / "t.parquet", image_column="picture"
-    )
+    told = "the classes may be 'a_class' or 'b_class'; give --label-column a_class"
+    assert told in refused(tmp_path / "t.parquet", image_column="picture")
     options = SourceOptions(image_column="picture", label_column="b_class", columns="n")
     tree = list_source(str(tmp_path / "t.parquet"), options)
     assert (tree.classes, tree.fields) == ((b"u", b"v"), {"n": fields.Int()})

@@ -211,9 +211,8 @@ def test_tables_in_folders_of_splits_say_the_classes(tmp_path: Path, splits: tup
     root = write(tmp_path, {**files, **tables})
     data = stoker.open(root, "train")
     assert [data.classes[data[i].label].name for i in range(4)] == ["dog", "cat", "dog", "cat"]
-    boxes = "filename,width,height,class,xmin,ymin,xmax,ymax\n" + "\n".join(
-        f"{i}.jpg,32,24,a,1,1,9,9" for i in range(4)
-    )
+    rows = [f"{i}.jpg,32,24,a,1,1,9,9" for i in range(4)]
+    boxes = "\n".join(["filename,width,height,class,xmin,ymin,xmax,ymax", *rows])
     write(root, dict.fromkeys(tables, boxes))
     assert "are boxes" in check_refused(root)
 
@@ -441,9 +440,7 @@ def test_boxes_of_yolo_are_counted_by_class(tmp_path: Path) -> None:
 def test_folders_of_patients_are_no_classes(tmp_path: Path) -> None:
     names = [f"CheXpert/{'train' if i < 6 else 'valid'}/patient{i:05d}/study1/view1.jpg" for i in range(8)]
     rows = [[f"{name},{i % 2}" for i, name in enumerate(names)][part] for part in (slice(6), slice(6, 8))]
-    tables = {
-        f"{split}.csv": "\n".join(["Path,Edema", *own]) for split, own in zip(("train", "valid"), rows, strict=True)
-    }
+    tables = dict(zip(("train.csv", "valid.csv"), ("\n".join(["Path,Edema", *own]) for own in rows), strict=True))
     inner = {f"CheXpert/{name}": text for name, text in tables.items()}
     root = write(tmp_path, {**inner, **images_of(names)})
     for source in (root, root / "CheXpert", root / "CheXpert" / "train.csv"):
@@ -786,9 +783,8 @@ def test_arrays_beside_splits_of_images_are_passed_over(tmp_path: Path) -> None:
 @pytest.mark.parametrize("second", ["val", "validation_2", "test"])
 def test_parts_of_a_data_set_are_no_classes(second: str, tmp_path: Path) -> None:
     """iNaturalist 2021's."""
-    files = {
-        f"{part}/{name}/{part}{i}.jpg": picture(i) for part in ("train_mini", second) for name in "ab" for i in (1, 2)
-    }
+    folders = [(part, name) for part in ("train_mini", second) for name in "ab"]
+    files = {f"{part}/{name}/{part}{i}.jpg": picture(i) for part, name in folders for i in (1, 2)}
     assert "has folders whose names are no classes" in check_refused(write(tmp_path, files))
 
 

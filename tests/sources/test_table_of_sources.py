@@ -88,9 +88,8 @@ def flat_folder(root: Path) -> Classes:
 
 
 def labelled_list(root: Path) -> Classes:
-    lines = [
-        f"{path} {NAMES[number % 3]}" for number, path in enumerate(images(root, *(f"all/{n}.jpg" for n in "abcdef")))
-    ]
+    paths = images(root, *(f"all/{name}.jpg" for name in "abcdef"))
+    lines = [f"{path} {NAMES[number % 3]}" for number, path in enumerate(paths)]
     (root / "list.txt").write_text("\n".join(lines))
     return {"train": Counter(dict.fromkeys(NAMES, 2))}
 
@@ -180,9 +179,9 @@ def tar(root: Path) -> Classes:
 
 
 def imagenet(root: Path) -> Classes:
-    inner = {
-        name: tar_bytes({f"{name}_1.JPEG": jpeg(1), f"{name}_2.JPEG": jpeg(2)}) for name in ("n01440764", "n01443537")
-    }
+    inner = {}
+    for name in ("n01440764", "n01443537"):
+        inner[name] = tar_bytes({f"{name}_1.JPEG": jpeg(1), f"{name}_2.JPEG": jpeg(2)})
     tar = tar_bytes({f"{name}.tar": data for name, data in inner.items()})
     write(root, {"imagenet/ILSVRC2012_img_train.tar": tar})
     return {"train": Counter(n01440764=2, n01443537=2)}

@@ -133,9 +133,8 @@ def test_another_class_of_a_box_is_another_source(tmp_path: Path) -> None:
 )
 def test_folders_are_found_as_programs_write_them(yaml: str, images: str, tmp_path: Path) -> None:
     tree = listing(dataset(tmp_path, yaml, f"{images}/1.jpg"))
-    assert [str(path) for path in tmp_path.rglob("1.jpg")] == [
-        tree.stored.locate(item).decode() for item in tree.table.take(tree.splits["train"])
-    ]
+    train = tree.table.take(tree.splits["train"])
+    assert [str(path) for path in tmp_path.rglob("1.jpg")] == [tree.stored.locate(item).decode() for item in train]
 
 
 def split_paths(tree: Source) -> dict[str, list[str]]:
