@@ -164,8 +164,9 @@ def main() -> None:
         write_disk(root, disk)
         assert "new/dataset/manifest.json" not in disk or whole.items() <= disk.items(), moment
         final = {name: content for name, content in disk.items() if not name.endswith("build.journal")}
-        complete = {name: content for name, content in final.items() if ".tmp-" not in name}
-        assert complete.items() <= whole.items(), moment
+        assert {name: content for name, content in final.items() if ".tmp-" not in name}.items() <= whole.items(), (
+            moment
+        )
         build(settings, root / "new" / "dataset")
         assert files(root) == whole, moment
         shutil.rmtree(root)

@@ -29,8 +29,9 @@ STRICTER = re.compile("more than 64 bits|an impossible number|nested too deeply"
 
 def to_tensorflow(features: dict) -> tf.train.Example:
     lists = {"bytes": tf.train.BytesList, "int64": tf.train.Int64List, "float": tf.train.FloatList}
-    listed = ((key, kind, lists[kind](value=given)) for key, (kind, given) in features.items())
-    feature = {key: tf.train.Feature(**{f"{kind}_list": values}) for key, kind, values in listed}
+    feature = {
+        key: tf.train.Feature(**{f"{kind}_list": lists[kind](value=given)}) for key, (kind, given) in features.items()
+    }
     return tf.train.Example(features=tf.train.Features(feature=feature))
 
 

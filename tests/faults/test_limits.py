@@ -75,8 +75,9 @@ def test_builds_with_little_memory(tmp_path: Path) -> None:
 
     def build(name: str, kilobytes: int | None = None) -> subprocess.CompletedProcess[str]:
         limited = ["bash", "-c", f'ulimit -v {kilobytes or "unlimited"}; exec "$@"', "bash", *command]
-        words = [*limited, str(tmp_path / name)]
-        return subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
+        return subprocess.run(
+            [*limited, str(tmp_path / name)], capture_output=True, text=True, timeout=120, check=False
+        )
 
     whole = json.loads(build("whole").stdout)["dataset_id"]
     codes = set()

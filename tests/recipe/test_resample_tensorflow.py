@@ -33,8 +33,9 @@ def test_it_is_the_twin(width: int, height: int, wide: int, high: int, align: bo
 def test_it_is_tensorflow(width: int, height: int, wide: int, high: int, align: bool, seed: int) -> None:
     pixels = picture(width, height, seed)
     theirs = tf.compat.v1.image.resize_bilinear(pixels[None], (high, wide), align_corners=align)
-    resized = _native.resize_tf1(pixels, wide, high, align_corners=align)
-    assert np.array_equal(resized, theirs[0].numpy().astype(np.uint8))
+    assert np.array_equal(
+        _native.resize_tf1(pixels, wide, high, align_corners=align), theirs[0].numpy().astype(np.uint8)
+    )
 
 
 @pytest.mark.parametrize("align", [True, False])

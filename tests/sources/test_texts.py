@@ -136,8 +136,9 @@ def test_pets_are_what_torchvision_reads_counted_from_1(tmp_path: Path) -> None:
     pets = [f"{name}_{number}" for name in ("Abyssinian", "american_bulldog") for number in range(1, 5)]
     fill(root / "images", *(f"{name}.jpg" for name in pets))
     fill(root / "annotations/trimaps", *(f"{name}.png" for name in pets))
-    rows = [f"{name} {1 + at // 4} {2 - at // 4} 1" for at, name in enumerate(pets)]
-    write_lines(root / "annotations/trainval.txt", rows)
+    write_lines(
+        root / "annotations/trainval.txt", [f"{name} {1 + at // 4} {2 - at // 4} 1" for at, name in enumerate(pets)]
+    )
     known = OxfordIIITPet(str(tmp_path), "trainval")
     text = root / "annotations/trainval.txt"
     assert "give the folder of its images with --image-root" in refused(text)
@@ -164,8 +165,9 @@ def test_captions_are_those_that_torchvision_reads(form: str, tmp_path: Path) ->
     several = [(name, at, text) for name, texts in captions.items() for at, text in enumerate(texts)]
     several.insert(1, several.pop(-1))  # no order is asked for
     if form == "csv":
-        rows = [f'{name},"{text}"' for name, _, text in several]
-        write_lines(tmp_path / "flickr/captions.txt", ["image,caption", *rows])
+        write_lines(
+            tmp_path / "flickr/captions.txt", ["image,caption", *(f'{name},"{text}"' for name, _, text in several)]
+        )
     elif form == "bars":
         lines = [f"{name}| {at}|  {text}" for name, at, text in several]
         write_lines(tmp_path / "flickr/results.csv", ["image_name| comment_number| comment", *lines])
