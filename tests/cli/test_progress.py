@@ -84,7 +84,7 @@ def test_a_bar_in_a_notebook() -> None:
     assert [output.output_type for output in shown] == ["display_data"]  # updated, not added to
     page = shown[0].data["text/html"]
     rates = r"\S+ images/s, \S+ K?B/s"
-    shown = rf"<progress value='5' max='5'></progress> <code>building: 5 of 5, {rates}, 1 rejected</code>"
-    assert re.fullmatch(shown, page)
+    bar = rf"<progress value='5' max='5'></progress> <code>building: 5 of 5, {rates}, 1 rejected</code>"
+    assert re.fullmatch(bar, page)
     assert shown[0].data["text/plain"] in page
     assert hidden == []

@@ -121,8 +121,8 @@ def test_the_others_have_their_fields(case: str, tmp_path: Path) -> None:
         (tmp_path / str(number)).write_bytes(pictures.jpeg(30, 20))
     source = file_set(str(tmp_path), [str(number) for number in range(FILES)], [0] * FILES)
     source.set_fields(lambda number, *more: make(number, *more) if number == 4 else NUMBER)
-    columns = [_native.FieldColumn("n", "int64", text=False, fixed=True, group=1)]
-    sample_engine = engine(source, columns=columns, threads=8)
+    described = [_native.FieldColumn("n", "int64", text=False, fixed=True, group=1)]
+    sample_engine = engine(source, columns=described, threads=8)
     try:
         for _ in range(6):
             sample_engine.submit(np.arange(FILES, dtype=np.uint64), 0)

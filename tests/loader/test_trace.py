@@ -49,8 +49,9 @@ def test_every_stage_of_every_sample_is_in_it(train: stoker.Dataset, tmp_path: P
     assert [names[stage] for stage in stages] == [len(keys)] * len(stages)
     assert names["wait"] == names["gil"] == len(loader)
     assert names["consume"] == len(loader) - 1
-    events = [event for event in events_of(document, "M") if event["name"] != "process_name"]
-    threads = {event["tid"]: event["args"]["name"] for event in events}
+    threads = {
+        event["tid"]: event["args"]["name"] for event in events_of(document, "M") if event["name"] != "process_name"
+    }
     assert {threads[event["tid"]] for event in events if event["name"] == "decode"} <= {"decode 0", "decode 1"}
     assert {threads[event["tid"]] for event in events if event["name"] == "wait"} == {"consumer"}
     ready = [event["args"]["ready"] for event in events_of(document, "C")]
