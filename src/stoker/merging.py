@@ -36,6 +36,7 @@ from stoker.format import (
     inflate,
     is_unfinished,
     new_index_name,
+    no_records,
     read_classes,
     read_index,
     read_manifest,
@@ -192,14 +193,12 @@ class _Part:
 
     @classmethod
     def read(cls, folder: Location) -> _Part:
-        if not folder.exists():
-            message = f"{folder} is not a dataset: there is no such directory"
-            raise DatasetNotFoundError(message, path=str(folder))
-        if is_unfinished(folder) or not (folder / MANIFEST_NAME).lexists():
-            what = "is an unfinished build" if is_unfinished(folder) else f"has no {MANIFEST_NAME}"
+        if is_unfinished(folder) or not folder.exists():
+            raise no_records(folder)
+        if not (folder / MANIFEST_NAME).lexists():
             makes = "'stoker build' makes a dataset of images, 'stoker repack' of TFRecords"
-            remedy = "finish it first" if is_unfinished(folder) else makes
-            raise DatasetNotFoundError(f"{folder} {what}, so it cannot be merged; {remedy}", path=str(folder))
+            message = f"{folder} has no {MANIFEST_NAME}, so it cannot be merged; {makes}"
+            raise DatasetNotFoundError(message, path=str(folder))
         manifest = read_manifest(folder)
         return cls(folder, manifest, read_classes(folder, manifest))
 

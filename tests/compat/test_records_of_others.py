@@ -235,7 +235,7 @@ def test_a_folder_of_tfds_is_not_taken_for_class_folders(fake_records: Path, tmp
     inner.parent.mkdir(parents=True)
     fake_records.rename(inner)
     for path in (tmp_path / "tfds", tmp_path / "tfds/my"):
-        with pytest.raises(DatasetNotFoundError, match=f"the TFRecords are in {inner}, open that"):
+        with pytest.raises(DatasetNotFoundError, match=f"the TFRecords are in {inner}, give that"):
             stoker.open(path)
         for words in (["build", path, tmp_path / "out"], ["plan", path], ["repack", path, tmp_path / "out"]):
             assert str(inner) in cli(*words, code=2)
@@ -249,7 +249,7 @@ def test_a_manifest_of_another_program_hides_no_folder_of_records(fake_records: 
     inner.parent.mkdir()
     fake_records.rename(inner)
     (inner / "manifest.json").write_text('{"format": "other"}')
-    with pytest.raises(DatasetNotFoundError, match=f"the TFRecords are in {inner}, open that"):
+    with pytest.raises(DatasetNotFoundError, match=f"the TFRecords are in {inner}, give that"):
         stoker.open(tmp_path / "tfds")
 
 
@@ -373,7 +373,7 @@ def test_every_command_takes_keys_and_says_so(odd_keys: Path, tmp_path: Path, cl
 
 
 def test_keys_without_an_effect_are_refused(dataset: Path, photos: Path, tmp_path: Path, cli: Cli) -> None:
-    for path, why in ((dataset, "its manifest.json says"), (photos, "it holds images, not TFRecords")):
+    for path, why in ((dataset, "its manifest.json says"), (photos, "it holds no TFRecords")):
         with pytest.raises(ConfigError, match=why):
             stoker.open(path, "train", keys=stoker.RecordKeys(label_base=1))
         words = ["show", path, "--out", tmp_path / "a.png", "--image-key", "x"]

@@ -14,10 +14,13 @@ from loader.shards import image, write_shards
 from stoker.cli.main import main
 from stoker.errors import ConfigError, DatasetNotFoundError, IndexMismatchError, ShardError, SourceError
 from stoker.format.index import index_path
+from stoker.inspect import dataset_info
 from written_files import write_files
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from commands import Cli
 
 
 def test_shards_of_other_origin_open_by_directory_pattern_or_file(tmp_path: Path) -> None:
@@ -130,3 +133,43 @@ def test_a_list_of_labels_that_does_not_fit_is_named_as_such(tmp_path: Path) -> 
     write_files(tmp_path, {"images/cat/1.jpg": image(1), "labels.txt": "dog\n"})
     with pytest.raises(SourceError, match=r"^the label map .* does not name 1 of the classes: cat"):
         stoker.open(tmp_path / "images", labels=str(tmp_path / "labels.txt"))
+
+
+def test_every_command_says_the_same_of_what_lies_at_a_path(tmp_path: Path, cli: Cli) -> None:
+    write_files(tmp_path, {"rejects.jsonl": b"", "labels.txt": b"cat\n", "empty.txt": b"", "list.txt.idx": b"0 9\n"})
+    for folder in ("empty", "classes/cat", "records/1.0.0"):
+        (tmp_path / folder).mkdir(parents=True)
+    write_shards(tmp_path / "records/1.0.0", 4, 1)
+    refused = {
+        "empty": "is not a dataset: the directory is empty",
+        "classes": "is not a dataset: it holds class folders but no image in them",
+        "empty.txt": "is not a dataset: it names no image",
+        "records": f"the TFRecords are in {tmp_path}/records/1.0.0, give that",
+        "labels.txt": f"but the labels.txt of a dataset; give the directory, {tmp_path}",
+        "rejects.jsonl": "but the rejects.jsonl of a dataset",
+        "list.txt.idx": "but the index of one; give the TFRecord itself",
+        "none": "there is no such file or directory",
+    }
+    for name, message in refused.items():
+        for command in ("info", "audit", "doctor"):
+            assert message in cli(command, tmp_path / name, code=2)
+
+
+def test_an_unfinished_build_is_called_so(tmp_path: Path, cli: Cli) -> None:
+    begun = write_files(tmp_path / "begun", {"build.journal": b""})
+    for words in (["audit"], ["verify"], ["index"], ["build", tmp_path / "out"], ["repack", tmp_path / "out"]):
+        command, *destination = words
+        assert f"{begun} is an unfinished build, repack or merge" in cli(command, begun, *destination, code=2)
+    assert "unfinished build" in cli("merge", begun, begun, tmp_path / "out", code=2)
+
+
+def test_an_option_that_leads_nowhere_is_no_matter_of_the_records_beside_images(tmp_path: Path, cli: Cli) -> None:
+    write_files(tmp_path / "photos", {"cat/0.jpg": b"x", "dog/0.jpg": b"x"})
+    write_shards(tmp_path / "photos", 4, 1)
+    labels = ["--labels", tmp_path / "none.txt"]
+    assert "none.txt does not exist" in cli("build", tmp_path / "photos", tmp_path / "out", *labels, code=2)
+
+
+def test_a_list_of_urls_is_described_without_a_request(tmp_path: Path) -> None:
+    urls = write_files(tmp_path, {"urls.csv": b"url,label\nhttp://127.0.0.1:9/a.jpg,cat\n"}) / "urls.csv"
+    assert dataset_info(urls).splits["train"].images == 1  # type: ignore[union-attr]

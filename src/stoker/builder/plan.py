@@ -11,8 +11,8 @@ import numpy as np
 from stoker import _native
 from stoker.config import format_count, format_size, option
 from stoker.errors import ConfigError, SourceError
-from stoker.format import MAX_SHARDS, find_shard_folder, find_shards
-from stoker.sources import SPLITS, is_dataset, list_source, sum_of, with_objects
+from stoker.format import MAX_SHARDS, contents_of, no_records, records_below
+from stoker.sources import SPLITS, list_source, sum_of, with_objects
 from stoker.storage import location
 
 if TYPE_CHECKING:
@@ -137,14 +137,15 @@ def open_source(
     """
     assert settings.root is not None, "records of a program are not listed here"
     path = location(settings.root)
-    below = find_shard_folder(path, is_dataset) if path.is_dir() else None
+    below = records_below(path)
     if below is not None:
         raise _records_at(settings.root, below)
     try:
         tree = list_source(settings.root, settings.source, progress, destination)
-    except SourceError as error:
-        if path.exists() and find_shards(path):
-            raise _records_at(settings.root, path) from error
+    except SourceError as error:  # only now: images are built also where TFRecords lie beside them
+        kind = "images" if settings.source.refer_to(error.path) or not path.exists() else contents_of(path).kind
+        if kind != "images":
+            raise (no_records(path) if kind == "unfinished" else _records_at(settings.root, path)) from error
         raise
     if settings.held_out is not None and "train" in tree.boxes:
         # Items that are held out keep the annotations that they have in train.
@@ -153,11 +154,11 @@ def open_source(
 
 
 def _records_at(root: str, path: Location) -> SourceError:
-    what = f"TFRecords are in {path}, and they are not images"
-    remedy = f"build from those with 'stoker repack {path} DESTINATION'"
+    message = f"TFRecords are in {path}, and they are not images"
+    message += f"; build from those with 'stoker repack {path} DESTINATION'"
     if location(root).is_dir() and not path.is_same(location(root)):
-        remedy += f", or move them out of {root} to build from images beside them"
-    return SourceError(f"{what}; {remedy}", path=root)
+        message += f", or move them out of {root} to build from images beside them"
+    return SourceError(message, path=root)
 
 
 def make_plan(tree: Source, settings: BuildSettings, size: RecordSize) -> Plan:
@@ -171,8 +172,7 @@ def make_plan(tree: Source, settings: BuildSettings, size: RecordSize) -> Plan:
         raise ConfigError(f"{message}; omit it, or those fields")
     splits = {name: rows for name, rows in _divide(tree, settings).items() if len(rows)}
     if not splits:
-        empty = "holds class folders but no image in them" if tree.classes else "names no image"
-        raise SourceError(f"{tree.root} {empty}", path=tree.root)
+        raise SourceError(f"{tree.root} {tree.without_images}", path=tree.root)
     naming, seed = settings.naming, settings.options.seed
     if len(splits) > 1 and not naming.names_splits:
         message = f"{option('shard_names')} {naming.text!r} gives the shards of {' and '.join(splits)} the same names"

@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
         source = open_records(
             args.source,
             options.record_keys(args),
-            label_base=settings.schema.label_base if chosen else None,
+            label_base=settings.schema.label_base if chosen else 0,
             keeps_boxes=settings.schema.info(0).box_prefix is not None,
             crop_objects=settings.options.crop_objects,
             progress=progress,

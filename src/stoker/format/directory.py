@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import errno
 import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from stoker import _native
-from stoker.errors import ManifestError
+from stoker.errors import ManifestError, StorageError
 from stoker.storage import location
 from stoker.strict_json import parse_json
 from stoker.types import MAX_CLASSES, Reject
@@ -26,6 +27,8 @@ JOURNAL_NAME = "build.journal"
 """The journal of an unfinished build on this machine."""
 BUILD_FOLDER = ".stoker-build"
 """The journal of a build in a store, which cannot append to a file, or in parts, which write at the same time."""
+_MANIFEST_BEGINS = re.compile(rb'\s*\{\s*"format":\s*"stoker-dataset"')
+_HEAD_BYTES = 128
 SIZES_NAME = "sizes.txt"
 """Written by the preset ``tiny-imagenet``."""
 
@@ -70,11 +73,26 @@ def is_unfinished(directory: Location) -> bool:
     A build that was killed between writing the manifest and cleaning up counts too.
     """
     try:
-        return (directory.is_local and (directory / JOURNAL_NAME).exists()) or (directory / BUILD_FOLDER).exists()
+        return (directory.is_local and (directory / JOURNAL_NAME).exists()) or (directory / BUILD_FOLDER).is_dir()
     except PermissionError as error:
         if directory.is_local:
             error.filename = str(directory)  # not the journal, which may not exist: the directory cannot be searched
         raise
+
+
+def is_dataset(folder: Location) -> bool:
+    """Return whether a folder is a dataset that Stoker has built or is building.
+
+    Raises:
+        StorageError: The store cannot be reached.
+    """
+    manifest = folder / MANIFEST_NAME  # other programs write files of that name, too
+    try:
+        return is_unfinished(folder) or _MANIFEST_BEGINS.match(manifest.read_head(_HEAD_BYTES)) is not None
+    except StorageError:
+        raise
+    except OSError:
+        return False
 
 
 def has_journal_folder(directory: Location) -> bool:

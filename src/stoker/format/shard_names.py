@@ -1,4 +1,4 @@
-"""The names of shards: written as Stoker or other systems write them, and read in any of these ways.
+"""The names of shards, written as Stoker or other systems write them, and read in any of these ways; what a path holds.
 
 Shards are found by their names, or else by their first bytes: a directory of well-named shards is listed and nothing of
 it is read. Of other files that may be shards, twelve bytes are read; if none of the first hundred files with an
@@ -11,18 +11,18 @@ import itertools
 import os
 import re
 import shlex
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
 
 from stoker.config import IMAGE_SUFFIXES, SPLIT_NAMES, full_split_name, option
 from stoker.errors import ConfigError, DatasetNotFoundError
-from stoker.format.directory import JOURNAL_NAME, LABELS_NAME, MANIFEST_NAME, REJECTS_NAME
+from stoker.format.directory import JOURNAL_NAME, LABELS_NAME, MANIFEST_NAME, REJECTS_NAME, is_dataset, is_unfinished
 from stoker.format.frames import holds_records
-from stoker.format.index import INDEX_SUFFIX
+from stoker.format.index import INDEX_FOLDER, INDEX_SUFFIX
 from stoker.storage import TEMPORARY_MARK, location, stoppable_pool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from stoker.storage import Child, Location, LocationLike
 
@@ -53,6 +53,9 @@ _OTHER = re.compile(
 _SPLIT_WORD = re.compile(rf"(?:^|[^a-z])({'|'.join(SPLIT_NAMES)})(?:$|[^a-z])", re.ASCII)
 
 
+_COMPANIONS = frozenset(
+    (MANIFEST_NAME, LABELS_NAME, REJECTS_NAME, JOURNAL_NAME, INDEX_FOLDER, "dataset_info.json", "features.json")
+)
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _FILES_TRIED = 100
 """If the first hundred files of an extension hold no records, the others are not read."""
@@ -308,21 +311,71 @@ def _holds_records(path: Location) -> bool | PermissionError:
         return error
 
 
-def find_shard_folder(top: Location, without: Callable[[Location], bool] | None = None) -> Location | None:
-    """Return a folder with shards below a directory, such as that of a version in TFDS; None without one.
+def _found_split(shards: list[tuple[ShardName, Location]]) -> SplitShards:
+    ordered = sorted(shards, key=lambda pair: (pair[0].shard is None, pair[0].shard or 0, _natural(pair[1].name)))
+    promised = max((shard_name.shards or 0 for shard_name, _ in shards), default=0)
+    present = {shard_name.shard for shard_name, _ in shards}
+    # A hostile name may promise a billion shards; missing ones are listed only up to the most that can exist.
+    missing = tuple(number for number in range(min(promised, MAX_SHARDS)) if number not in present)
+    return SplitShards(tuple(path for _, path in ordered), missing)
 
-    For directories without shards of their own. Only some folders of each level are tried, and some names in each: a
-    tree of images costs a few listings. A folder with an image counts as a folder of images, and a folder that cannot
-    be listed as empty. ``without`` returns whether to skip a folder.
+
+def _natural(name: str) -> tuple[int, str]:
+    """Return a sort key that puts ``10.tfrecords`` behind ``9.tfrecords``."""
+    leading = _NUMBER.match(name)
+    return (int(leading[0]) if leading else -1, name)
+
+
+# What lies at a path.
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What lies at a path."""
+
+    kind: Literal["dataset", "unfinished", "TFRecords", "images"]
+    splits: Mapping[str, SplitShards] = field(default_factory=dict)  # the shards of TFRecords
+
+
+def contents_of(path: Location) -> Contents:
+    """Return what lies at a path, which is looked at in this order; images are what is none of the others.
+
+    Raises:
+        DatasetNotFoundError: Nothing lies there, or TFRecords in folders below, which would pass for class folders.
+        OSError: The directory cannot be listed, or a file that may be a shard cannot be read.
     """
-    level = [top]
+    if (path / MANIFEST_NAME).lexists():
+        return Contents("dataset")
+    if is_unfinished(path):
+        return Contents("unfinished")
+    if splits := find_shards(path):
+        return Contents("TFRecords", splits)
+    below = records_below(path)
+    is_named = "{" in str(path) or path.pattern() is not None or path.exists()  # braces may stand for several tars
+    if below is not None or not is_named:
+        raise no_records(path, below)
+    return Contents("images")
+
+
+def is_companion(path: Location) -> bool:
+    """Return whether something lies beside shards, by its name; a shell names it, too, if it expands ``dataset/*``."""
+    return path.suffix == INDEX_SUFFIX or path.name in _COMPANIONS or path.name.endswith(".labels.txt")
+
+
+def records_below(top: Location, *, in_datasets: bool = False) -> Location | None:
+    """Return a folder with shards below a directory without any, such as that of a version in TFDS; None without one.
+
+    Only some folders of each level are tried, and some names in each: a tree of images costs a few listings. A folder
+    with an image counts as a folder of images, and a folder that cannot be listed as empty.
+    """
+    level = [top] if top.is_dir() else []
     for _ in range(_DEEPEST):
         below: list[Location] = []
         for folder in level:
             children = _some_children(folder)
             names = sorted({os.fsdecode(child.name) for child in children if child.is_folder})
             inner = [folder / name for name in names if not name.startswith(".")][:_FOLDERS_TRIED]
-            below += [candidate for candidate in inner if without is None or not without(candidate)]
+            below += [candidate for candidate in inner if in_datasets or not is_dataset(candidate)]
         for folder in below[:_FOLDERS_TRIED]:
             files = [os.fsdecode(child.name) for child in _some_children(folder) if child.is_file]
             if any(map(is_image_name, files)):
@@ -343,36 +396,34 @@ def _some_children(folder: Location) -> list[Child]:
         return []
 
 
-def no_records(path: Location) -> DatasetNotFoundError:
-    """Return the error for a path without shards: it says what the path holds instead, and what to give."""
-    return DatasetNotFoundError(_what_instead(path), path=str(path))
-
-
-def _what_instead(path: Location) -> str:
-    is_folder = path.is_dir()
-    if not is_folder and path.exists():
-        return _what_file(path)
-    not_one = f"{path} is not a dataset: "
-    if not is_folder:
-        matches = len(path.matching())
-        if not matches:
-            return not_one + "there is no such file or directory, and no file matches it"
+def no_records(path: Location, below: Location | None = None) -> DatasetNotFoundError:
+    """Return the error for a path without shards, or unfinished: it says what the path holds, and what to give."""
+    message = f"{path} is not a dataset: "
+    if path.is_dir() and is_unfinished(path):
+        message = f"{path} is an unfinished build, repack or merge; run the same command again to finish it"
+        message += f", with more {option('max_rejects')} where these ended it"
+    elif path.is_dir() and next(iter(path.some_children()), None) is None:
+        message += "the directory is empty"
+    elif path.is_dir():
+        below = below or records_below(path, in_datasets=True)
+        images = f"'stoker audit {shlex.quote(str(path))}' checks images, and 'stoker build' makes a dataset of them"
+        remedy = images if below is None else f"the TFRecords are in {below}, give that"
+        message += f"no {MANIFEST_NAME} and no TFRecord lies in it; {remedy}"
+    elif path.exists():
+        message = _what_file(path)
+    elif matches := len(path.matching()):
         files = "1 file matches" if matches == 1 else f"{matches} files match"
-        return not_one + f"{files} it, but none begins as a TFRecord does"
-    if next(iter(path.some_children()), None) is None:
-        return not_one + "the directory is empty"
-    below = find_shard_folder(path)
-    if below is not None:
-        return not_one + f"no manifest.json and no TFRecord lies in it; the TFRecords are in {below}, give that"
-    images = f"'stoker audit {shlex.quote(str(path))}' checks images, and 'stoker build' makes a dataset of them"
-    return not_one + f"no manifest.json and no TFRecord lies in it; {images}"
+        message += f"{files} it, but none begins as a TFRecord does"
+    else:
+        message += "there is no such file or directory, and no file matches it"
+    return DatasetNotFoundError(message, path=str(path))
 
 
 def _what_file(path: Location) -> str:
-    if path.name in (MANIFEST_NAME, LABELS_NAME, REJECTS_NAME, JOURNAL_NAME):
-        return f"{path} is not a TFRecord, but the {path.name} of a dataset; give the directory, {path.parent}"
     if path.suffix == INDEX_SUFFIX:
         return f"{path} is not a TFRecord, but the index of one; give the TFRecord itself"
+    if is_companion(path):
+        return f"{path} is not a TFRecord, but the {path.name} of a dataset; give the directory, {path.parent}"
     head = path.read_head(_HEAD_BYTES) if path.is_file() else b""
     if not path.is_file():
         what = "is a pipe or a device"
@@ -383,18 +434,3 @@ def _what_file(path: Location) -> str:
     else:
         what = f"begins with the bytes {head[:4].hex(' ')}"
     return f"{path} is not a TFRecord: it {what}; give a TFRecord, a directory of them, or a dataset"
-
-
-def _found_split(shards: list[tuple[ShardName, Location]]) -> SplitShards:
-    ordered = sorted(shards, key=lambda pair: (pair[0].shard is None, pair[0].shard or 0, _natural(pair[1].name)))
-    promised = max((shard_name.shards or 0 for shard_name, _ in shards), default=0)
-    present = {shard_name.shard for shard_name, _ in shards}
-    # A hostile name may promise a billion shards; missing ones are listed only up to the most that can exist.
-    missing = tuple(number for number in range(min(promised, MAX_SHARDS)) if number not in present)
-    return SplitShards(tuple(path for _, path in ordered), missing)
-
-
-def _natural(name: str) -> tuple[int, str]:
-    """Return a sort key that puts ``10.tfrecords`` behind ``9.tfrecords``."""
-    leading = _NUMBER.match(name)
-    return (int(leading[0]) if leading else -1, name)

@@ -16,17 +16,13 @@ from stoker.config import check_range
 from stoker.errors import ExampleError, IndexMismatchError, ShardError, StokerError, record_error
 from stoker.format import (
     FRAME_BYTES,
-    INDEX_FOLDER,
-    INDEX_SUFFIX,
-    JOURNAL_NAME,
     LABELS_NAME,
-    MANIFEST_NAME,
-    REJECTS_NAME,
     ClassLabel,
     compression_of,
-    find_shard_folder,
+    contents_of,
     find_shards,
     inflate,
+    is_companion,
     is_unfinished,
     no_records,
     read_index,
@@ -35,9 +31,9 @@ from stoker.format import (
     read_manifest,
     recognise,
 )
-from stoker.loader import ImageFiles, box_classes, layout_of, list_images, refuse_keys, refuse_source
+from stoker.loader import ImageFiles, box_classes, layout_of, list_images, refuse_options
 from stoker.recipe import is_turned, sniff
-from stoker.sources import SourceOptions, counts_of, is_dataset
+from stoker.sources import SourceOptions, counts_of
 from stoker.storage import LocalCopy, attach_filename, error_about, location, stoppable_pool
 
 if TYPE_CHECKING:
@@ -55,9 +51,6 @@ DEFAULT_RECORDS = 1000
 _AT_ONCE = 32
 _FIRST_BYTES = 2**18
 _ORIENTATIONS_CHECKED = 32
-# Files beside shards, which a shell names, too, when it expands a pattern such as ``dataset/*``.
-_BESIDE = (MANIFEST_NAME, LABELS_NAME, REJECTS_NAME, JOURNAL_NAME, "dataset_info.json", "features.json")
-_LABELS_SUFFIX = ".labels.txt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +93,9 @@ def dataset_info(
     ``records`` are read to find their keys.
     """
     root = location(path)
-    if (root / MANIFEST_NAME).lexists():
-        refuse_keys(root, keys, f"its {MANIFEST_NAME} says where its records hold what")
-        refuse_source(root, options)
+    contents = contents_of(root)
+    refuse_options(root, contents.kind, keys, options)
+    if contents.kind == "dataset":
         manifest = read_manifest(root)
         labels: tuple[ClassLabel, ...] = ()
         with contextlib.suppress(FileNotFoundError):  # `verify` reports what is missing
@@ -123,14 +116,11 @@ def dataset_info(
             turned=turned,
             being_built=is_unfinished(root),
         )
-    if is_unfinished(root):
+    if contents.kind == "unfinished":
         return _unfinished_info(root)
     check_range("--records", records, 1, 2**31)
-    splits = find_shards(root)
-    if splits:
-        refuse_source(root, options)
-        return _foreign_info(root, splits, records, keys)
-    refuse_keys(root, keys, "it holds no TFRecords")
+    if contents.kind == "TFRecords":
+        return _foreign_info(root, contents.splits, records, keys)
     return _images_info(root, options)
 
 
@@ -154,7 +144,7 @@ def _first_records(directory: Location, manifest: Manifest) -> list[Features]:
 
 def _first_image(tree: Source) -> Features:
     split = next((name for name, rows in tree.splits.items() if len(rows) and tree.fields), None)
-    if split is not None:
+    if split is not None and tree.latency != "web":
         with contextlib.suppress(StokerError, OSError):  # a build reports what is wrong as a reject
             return ImageFiles(replace(tree, splits={split: tree.splits[split][:1]}), split).features(0)[0]
     return {}
@@ -249,14 +239,8 @@ class ImagesInfo:
 
 
 def _images_info(root: Location, options: SourceOptions | None) -> ImagesInfo:
-    is_beside = root.name in _BESIDE or root.suffix == INDEX_SUFFIX
-    is_pattern = not root.exists() and ("{" in str(root) or root.pattern() is not None)  # braces: of tars
-    is_empty = root.is_dir() and next(iter(root.some_children()), None) is None
-    holds_records = root.is_dir() and find_shard_folder(root, is_dataset) is not None
-    if not (is_pattern or root.exists()) or is_beside or is_empty or holds_records:
-        raise no_records(root)
     tree = list_images(root, SourceOptions() if options is None else options)
-    if root.is_file() and not tree.table.sizes.any():  # a text, but not a list of images
+    if root.is_file() and tree.latency != "web" and not tree.table.sizes.any():  # a text, but not a list of images
         raise no_records(root)
     named = tree.class_labels
     counts = {
@@ -474,20 +458,11 @@ def find_files(targets: Sequence[str]) -> list[Location]:
     Files that Stoker and TFDS write beside shards are left out: a shell names them, too, if it expands ``dataset/*``.
     """
     paths: set[Location] = set()
-    beside = []
     for target in map(location, targets):
         named = [path for split in find_shards(target).values() for path in split.paths]
-        if not named and len(targets) > 1 and _lies_beside(target):
-            beside.append(target)
-        elif not named:
+        if not named and not (is_companion(target) and target.exists()):
             raise no_records(target)
         paths.update(named)
     if not paths:
-        raise no_records(beside[0])
+        raise no_records(location(targets[0]))
     return sorted(paths, key=lambda path: path.parts)
-
-
-def _lies_beside(path: Location) -> bool:
-    if path.suffix == INDEX_SUFFIX or path.name in _BESIDE or path.name.endswith(_LABELS_SUFFIX):
-        return path.is_file()
-    return path.name == INDEX_FOLDER and path.is_dir()

@@ -55,6 +55,7 @@ from stoker.format import (
     format_name,
     index_path,
     inflate,
+    is_unfinished,
     no_records,
     parse_index,
     parse_shard_name,
@@ -64,7 +65,7 @@ from stoker.format import (
     read_rejects,
 )
 from stoker.inspect.info import leading_records, ranked
-from stoker.loader import Sample, boxes_of, label_of, refuse_keys, refuse_unfinished
+from stoker.loader import Sample, boxes_of, label_of, refuse_options
 from stoker.recipe import decode, decode_mask, sniff
 from stoker.storage import (
     TEMPORARY_MARK,
@@ -160,7 +161,7 @@ def verify_dataset(
         targets = _found_shards(root, problems)
         schema = _foreign_schema(root, targets, keys)
     else:
-        refuse_keys(root, keys, f"its {MANIFEST_NAME} says where its records hold what")
+        refuse_options(root, "dataset", keys)
         splits, schema = manifest.splits.items(), manifest.schema
         targets = [_Target(name, root / shard.name, shard) for name, split in splits for shard in split.shards]
     records = None if manifest is None else manifest.records
@@ -576,7 +577,8 @@ def _cut(value: bytes | list[int]) -> str:
 def _read_texts(root: Location) -> tuple[Manifest | None, tuple[ClassLabel, ...], list[Problem]]:
     """Return the manifest, the classes, and what is wrong with either; None as manifest for shards of other origin."""
     if not (root / MANIFEST_NAME).lexists():
-        refuse_unfinished(root)
+        if is_unfinished(root):
+            raise no_records(root)
         what = f"is missing, and {REJECTS_NAME} is there; restore it, or build again"  # and rejects come with one
         return None, (), [file_problem(root / MANIFEST_NAME, what)] if (root / REJECTS_NAME).lexists() else []
     try:

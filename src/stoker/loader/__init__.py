@@ -39,9 +39,7 @@ from stoker.loader.opening import (
     open_main_split,
     open_records,
     open_splits,
-    refuse_keys,
-    refuse_source,
-    refuse_unfinished,
+    refuse_options,
 )
 from stoker.loader.pictures import (
     box_classes,

@@ -17,20 +17,21 @@ from stoker.format import (
     MANIFEST_NAME,
     ClassLabel,
     ImagenetSchema,
+    contents_of,
     find_layout,
-    find_shard_folder,
-    is_unfinished,
+    is_companion,
     no_records,
     read_class_names,
     read_classes,
     read_manifest,
+    refuse_incomplete,
 )
 from stoker.habits import OPENING, did_you_mean, refuse_unknown
 from stoker.loader.dataset import Dataset
 from stoker.loader.readers import ImageFiles, ShardRecords
-from stoker.loader.shards import find_splits, listed_shards, open_found, open_listed
+from stoker.loader.shards import listed_shards, open_found, open_listed
 from stoker.progress import progress_of_call
-from stoker.sources import SPLITS, SourceOptions, given_splits, index_records, is_dataset, is_sequence, list_source
+from stoker.sources import SPLITS, SourceOptions, given_splits, index_records, is_sequence, list_source
 from stoker.storage import Location, location
 from stoker.types import Exif, Mode
 
@@ -38,8 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Never
 
-    from stoker.format import Manifest, RecordKeys
-    from stoker.loader.shards import OpenShard
+    from stoker.format import Manifest, RecordKeys, SplitShards
     from stoker.sources import Given, ItemTable, RecordSequence, Source
     from stoker.storage import LocationLike
     from stoker.types import Features, Field, Progress, SchemaInfo
@@ -203,6 +203,7 @@ class _Opening:
     source: SourceOptions
     mode: Mode = "RGB"
     exif: Exif | None = None
+    label_base: int = 0  # from which classes of other TFRecords count that do not say it
 
     def open(self, wanted: str | None, *, default: str | None = None, again: bool = False) -> Dataset:
         """Open one split; ``default``, if none is wanted and there are several. ``again`` repeats no warnings."""
@@ -230,43 +231,26 @@ class _Opening:
     def _look(self, *, again: bool) -> _Splits:
         """Return the splits that there are, and a function that opens one of them."""
         root, keys, source = self.root, self.keys, self.source
-        if (root / MANIFEST_NAME).lexists():
-            refuse_keys(root, keys, f"its {MANIFEST_NAME} says where its records hold what")
-            refuse_source(root, source)
-            manifest = read_manifest(root)
-            return manifest.splits, partial(_open_built, root, manifest)
-        refuse_unfinished(root)
-        splits = find_splits(root)
-        if splits:
-            refuse_source(root, source)
-            return splits, lambda split: _open_foreign(root, split, open_found(root, splits[split]), keys)
-        if "{" in str(root) or root.pattern() is not None or root.exists():  # braces may stand for several tars
-            below = find_shard_folder(root, is_dataset) if root.is_dir() else None
-            if below is not None:  # its directories would pass for class folders
-                message = f"{root} is not a dataset: the TFRecords are in {below}, open that"
-                raise DatasetNotFoundError(message, path=str(root))
-            refuse_keys(root, keys, "it holds images, not TFRecords")
+        contents = contents_of(root)
+        if contents.kind == "unfinished":
+            raise no_records(root)
+        refuse_incomplete(root, contents.splits)
+        refuse_options(root, contents.kind, keys, source)
+        if contents.kind == "images":
             return _look_at_images(root, source, again=again)
-        raise no_records(root)
+        if contents.kind == "TFRecords":
+            return contents.splits, partial(_open_foreign, self, contents.splits)
+        manifest = read_manifest(root)
+        return manifest.splits, partial(_open_built, root, manifest)
 
 
-def refuse_keys(root: Location, keys: RecordKeys | None, why: str) -> None:
-    """Refuse ``keys`` where they have no effect."""
-    given = {} if keys is None else {f"keys.{name}": value for name, value in asdict(keys).items()}
-    refuse_ineffective(given, f"on {root}: {why}")
-
-
-def refuse_source(root: Location, source: SourceOptions | None) -> None:
-    """Refuse options of a listing where nothing is listed."""
-    refuse_ineffective({} if source is None else source.given(), f"on {root}, which holds TFRecords, not images")
-
-
-def refuse_unfinished(directory: Location) -> None:
-    """Refuse a directory without a manifest that a build has begun and not finished."""
-    if is_unfinished(directory):
-        message = f"{directory} is an unfinished build, repack or merge; run the same command again to finish it"
-        message += ", with more --max-rejects where these ended it"
-        raise DatasetNotFoundError(message, path=str(directory))
+def refuse_options(root: Location, kind: str, keys: RecordKeys | None, source: SourceOptions | None = None) -> None:
+    """Refuse options that have no effect on what lies at a path, given its kind."""
+    why = {"dataset": f"its {MANIFEST_NAME} says where its records hold what", "images": "it holds no TFRecords"}
+    if kind in why and keys is not None:
+        refuse_ineffective({f"keys.{name}": value for name, value in asdict(keys).items()}, f"on {root}: {why[kind]}")
+    if kind in ("dataset", "TFRecords") and source is not None:
+        refuse_ineffective(source.given(), f"on {root}, which holds TFRecords, not images")
 
 
 def _open_built(directory: Location, manifest: Manifest, split: str) -> Dataset:
@@ -278,25 +262,27 @@ def _open_built(directory: Location, manifest: Manifest, split: str) -> Dataset:
     return Dataset(path=str(directory), split=split, reader=records, classes=classes, manifest=manifest)
 
 
-def _open_foreign(root: Location, split: str, shards: tuple[OpenShard, ...], keys: RecordKeys | None) -> Dataset:
+def _open_foreign(opening: _Opening, splits: Mapping[str, SplitShards], split: str) -> Dataset:
     """Open shards of other origin; ``keys``, or else the first record, say what each feature holds."""
-    records = ShardRecords(shards, ImagenetSchema(0).info(0))  # any layout will do if there is no record
+    root, shards = opening.root, open_found(opening.root, splits[split].paths)
+    records = ShardRecords(shards, ImagenetSchema(opening.label_base).info(0))  # any layout will do without a record
     first = next((shard for shard in shards if shard.records), None)
     if first is None:
         return Dataset(path=str(root), split=split, reader=records)
-    records.schema, classes = layout_of(root, first.path.parent, records.features(0)[0], keys)
+    features = records.features(0)[0]
+    records.schema, classes = layout_of(root, first.path.parent, features, opening.keys, opening.label_base)
     return Dataset(path=str(root), split=split, reader=records, classes=classes)
 
 
 def layout_of(
-    root: Location, folder: Location, first: Features, keys: RecordKeys | None
+    root: Location, folder: Location, first: Features, keys: RecordKeys | None, label_base: int = 0
 ) -> tuple[SchemaInfo, tuple[ClassLabel, ...]]:
     """Return the layout of records of other origin, by the first of them, and the classes in a list beside them."""
     schema = find_layout(first, keys, str(root))
     classes = _class_names(list(dict.fromkeys((folder, root if root.is_dir() else folder))), schema.label_key)
-    numbered = schema.label_encoding == "id" and (keys is None or keys.label_base is None)
-    if numbered and classes and classes[0].name == BACKGROUND:
-        schema = replace(schema, label_base=1)
+    if keys is None or keys.label_base is None:
+        has_background = schema.label_encoding == "id" and bool(classes) and classes[0].name == BACKGROUND
+        schema = replace(schema, label_base=1 if has_background else label_base)
     return schema, classes
 
 
@@ -315,12 +301,21 @@ def _class_names(folders: Sequence[Location], label_key: str) -> tuple[ClassLabe
 def list_images(root: Location, options: SourceOptions) -> Source:
     """List the images at a path that may hold none."""
     try:
-        return list_source(str(root), options)
+        tree = list_source(str(root), options)
     except SourceError as error:
-        if error.path and error.path in (options.labels, options.validation_labels, options.class_names, options.boxes):
+        if options.refer_to(error.path):
             raise  # the path is right; what was given with it is not
-        message = f"{root} is not a dataset, and cannot be read as images: {error}"
-        raise DatasetNotFoundError(message, path=str(root)) from error
+        raise _not_images(root, f"{root} is not a dataset, and cannot be read as images: {error}") from error
+    if not any(map(len, tree.splits.values())):
+        tree.warn(6)  # where `open_dataset` was called
+        raise _not_images(root, f"{root} is not a dataset: it {tree.without_images}")
+    return tree
+
+
+def _not_images(root: Location, message: str) -> DatasetNotFoundError:
+    is_empty = root.is_dir() and next(iter(root.some_children()), None) is None
+    is_beside = is_companion(root) and root.is_file()
+    return no_records(root) if is_empty or is_beside else DatasetNotFoundError(message, path=str(root))
 
 
 def _look_at_images(root: Location, options: SourceOptions, *, again: bool) -> _Splits:
@@ -331,9 +326,6 @@ def _look_at_images(root: Location, options: SourceOptions, *, again: bool) -> _
     if not again:
         tree.warn(5)  # where `open_dataset` was called
     present = {name: rows for name, rows in tree.splits.items() if len(rows)}
-    if not present:
-        empty = "holds class folders but no image in them" if tree.classes else "names no image"
-        raise DatasetNotFoundError(f"{root} is not a dataset: it {empty}", path=str(root))
     return present, partial(_of_images, tree, str(root))
 
 
@@ -373,7 +365,7 @@ def open_records(
     root: str,
     keys: RecordKeys | None,
     *,
-    label_base: int | None = None,
+    label_base: int = 0,
     keeps_boxes: bool = True,
     crop_objects: bool = False,
     progress: Progress | None = None,
@@ -389,17 +381,12 @@ def open_records(
         ConfigError: The layout of the records is unknown, or as `Dataset.source_of`.
     """
     target = location(root)
-    if not ((target / MANIFEST_NAME).lexists() or find_splits(target)):
+    if contents_of(target).kind == "images":
         raise no_records(target)
-    opened = open_splits(root, keys)
+    opened = _Opening(target, keys, SourceOptions(), label_base=label_base).open_all()
     order = [*filter(opened.__contains__, SPLITS), *sorted(opened.keys() - {*SPLITS})]
     datasets = {split: opened[split] for split in order}
     says_base = keys is not None and keys.label_base is not None
-    for dataset in datasets.values():
-        schema, classes = dataset.schema, dataset.classes
-        has_background = schema.label_base == 1 and bool(classes) and classes[0].name == BACKGROUND
-        if not says_base and label_base is not None and dataset.manifest is None and not has_background:
-            dataset.reader.schema = replace(schema, label_base=label_base)
     _refuse_different_bases(root, [*datasets.values()])
     source = Dataset.source_of(datasets, progress, keeps_boxes=keeps_boxes, crop_objects=crop_objects)
     notes = () if says_base else _notes_of_base(root, [*datasets.values()], source.table)

@@ -38,14 +38,12 @@ from stoker.format import (
     CachedIndex,
     compression_of,
     compression_of_head,
-    find_shards,
     index_candidates,
     inflate,
     new_index_name,
     payload_length,
     read_index,
     read_index_file,
-    refuse_incomplete,
     write_index,
 )
 from stoker.storage import error_about, stoppable_pool
@@ -97,15 +95,8 @@ class OpenShard:
         return read_index(self.path, self.size_bytes)
 
 
-def find_splits(root: Location) -> dict[str, Sequence[Location]]:
-    """Return the shards that a directory, a file, an object or a pattern names, by split; empty if there are none."""
-    splits = find_shards(root)
-    refuse_incomplete(root, splits)
-    return {name: split.paths for name, split in splits.items()}
-
-
 def open_found(root: Location, paths: Sequence[Location]) -> tuple[OpenShard, ...]:
-    """Open the shards of a split that `find_splits` found at a path."""
+    """Open the shards of a split that lie at a path."""
     if root.is_local:
         return _open_all(partial(_open_file, write_beside=False), paths)
     folder = _StoreFolder(root if root in paths[0].parents else root.parent)

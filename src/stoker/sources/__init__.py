@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from stoker.sources.boxes import EMPTY, OUTSIDE, Annotations, BoxFolder, flaws_of, read_boxes
 from stoker.sources.file_lists import find_files, is_config, read_config, shuffled
-from stoker.sources.files import in_order, is_dataset
+from stoker.sources.files import in_order
 from stoker.sources.items import SPLITS, Item, ItemTable, ItemTableBuilder, counts_of, new_column, sum_of
 from stoker.sources.kinds import SOURCE_KINDS, list_source
 from stoker.sources.labels import LabelMap, bundled_label_map, has_control_character, one_line, read_label_map

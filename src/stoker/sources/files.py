@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import shlex
 from codecs import BOM_UTF8
 from collections import Counter, defaultdict, deque
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from stoker.config import format_count
 from stoker.errors import SourceError, StorageError
-from stoker.format import BUILD_FOLDER, JOURNAL_NAME, MANIFEST_NAME
+from stoker.format import BUILD_FOLDER, JOURNAL_NAME, MANIFEST_NAME, is_dataset
 from stoker.sources.names import JUNK, is_sidecar, may_be_image, shown_names, suffix_of
 from stoker.storage import Child, Location, from_uri, join, read_at, stoppable_pool
 
@@ -44,8 +43,6 @@ _Result = TypeVar("_Result")
 
 DATASET_MARKS = frozenset(map(str.encode, (MANIFEST_NAME, JOURNAL_NAME, BUILD_FOLDER)))
 """Names in a dataset of Stoker: the first one when it is built; the others, on disk and in a store, before that."""
-_MANIFEST_BEGINS = re.compile(rb'\s*\{\s*"format":\s*"stoker-dataset"')
-_HEAD_BYTES = 128
 
 
 def read_file(path: bytes, size_hint: int = 0) -> bytes:
@@ -204,23 +201,6 @@ class Skipped:
         """Add what another listing skipped."""
         self.ignored += other.ignored
         self.warnings += other.warnings
-
-
-def is_dataset(folder: Location) -> bool:
-    """Return whether a folder is a dataset that Stoker has built or is building.
-
-    Raises:
-        StorageError: The store cannot be reached.
-    """
-    if (folder / JOURNAL_NAME).lexists() if folder.is_local else (folder / BUILD_FOLDER).is_dir():
-        return True
-    manifest = folder / MANIFEST_NAME  # other programs write files of that name, too
-    try:
-        return manifest.lexists() and _MANIFEST_BEGINS.match(manifest.read_head(_HEAD_BYTES)) is not None
-    except StorageError:
-        raise
-    except OSError:
-        return False
 
 
 def images_among(files: Sequence[tuple[bytes, int]], skipped: Skipped) -> list[tuple[bytes, int]]:

@@ -25,9 +25,10 @@ from typing import TYPE_CHECKING
 
 from stoker.config import format_count, format_some, option
 from stoker.errors import SourceError
+from stoker.format import is_dataset
 from stoker.sources.boxes import TINY_LIST, read_tiny_boxes
 from stoker.sources.coco import coco_of_classes, find_coco
-from stoker.sources.files import Listing, Walk, folders_in, images_among, is_dataset, some_entries
+from stoker.sources.files import Listing, Walk, folders_in, images_among, some_entries
 from stoker.sources.image_tables import (
     find_metadata,
     find_tables,

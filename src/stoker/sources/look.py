@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from stoker.sources.files import DATASET_MARKS, folders_in, is_dataset, some_entries
+from stoker.format import is_dataset
+from stoker.sources.files import DATASET_MARKS, folders_in, some_entries
 from stoker.sources.names import NOT_CLASSES, is_image_name, is_sidecar
 from stoker.sources.options import SourceOptions
 from stoker.storage import Child, Location, location

@@ -117,6 +117,10 @@ class SourceOptions(Settings):
         """Return how messages name a setting."""
         return option(name)
 
+    def refer_to(self, path: str | None) -> bool:
+        """Return whether an option is this path."""
+        return path in self._paths().values()
+
     def absolute(self) -> Self:
         """Return the same options with absolute paths, for a process with another working directory."""
         changed: dict[str, Any] = {name: location(path).absolute() for name, path in self._paths().items()}

@@ -21,10 +21,10 @@ import numpy as np
 
 from stoker.config import format_count, option, option_with
 from stoker.errors import LabelWarning, SourceError, SourceWarning
-from stoker.format import ClassLabel
+from stoker.format import ClassLabel, is_dataset
 from stoker.recipe import dimensions, is_turned, sniff
 from stoker.sources.boxes import Annotations, BoxTable, TableBoxes, find_boxes, turn_back, turn_of_annotation
-from stoker.sources.files import AT_ONCE, Skipped, Walk, folders_in, in_order, is_dataset, nonblank_lines, some_entries
+from stoker.sources.files import AT_ONCE, Skipped, Walk, folders_in, in_order, nonblank_lines, some_entries
 from stoker.sources.items import GrowingBlobs, GrowingColumn, ItemCollector, ItemTable, chunks, counts_of, row_range
 from stoker.sources.labels import (
     BUNDLED_LIST,
@@ -126,6 +126,11 @@ class Source:
             if paths := sorted(path for path, turn in self._turns.items() if bool(turn) is is_turned_back):
                 messages.append(message.format(f"{len(paths):,}, such as {os.fsdecode(paths[0])}"))
         return tuple(messages)
+
+    @property
+    def without_images(self) -> str:
+        """What is said of a source without any item."""
+        return "holds class folders but no image in them" if self.classes else "names no image"
 
     @property
     def class_labels(self) -> tuple[ClassLabel, ...]:
