@@ -76,8 +76,8 @@ def test_other_files_hold_no_records(tmp_path: Path, content: bytes) -> None:
 def test_streams_make_one_shard(tmp_path_factory: pytest.TempPathFactory, parts: list[bytes], gzipped: bool) -> None:
     path = tmp_path_factory.mktemp("shard") / "s"
     frames = b"".join(map(frame, parts))
-    parts = [frames[:7], frames[7:20], frames[20:]]  # wherever they end
-    path.write_bytes(b"".join((gzip.compress if gzipped else zlib.compress)(part) for part in parts))
+    streams = [frames[:7], frames[7:20], frames[20:]]  # wherever they end
+    path.write_bytes(b"".join((gzip.compress if gzipped else zlib.compress)(stream) for stream in streams))
     with inflate(path) as inflated:
         assert inflated.path.read_bytes() == frames
 
