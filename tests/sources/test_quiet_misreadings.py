@@ -1204,9 +1204,17 @@ def test_words_for_missing_labels_are_told_where_they_are_classes(tmp_path: Path
     ("cells", "labels", "told"),
     [
         (["0", "1", " 10", "2"], [0, 1, 10, 2], ""),
-        ([" 0 ", " 1 ", " 10 ", " 2 "], [0, 1, 10, 2], ""),
-        (["0", "1", "10", "?"], [0, 1, 2, 3], "'?' is taken for the name of a class, and so are numbers, such as '10'"),
-        (["0", "10", "2", "NA"], [0, 1, 2, 3], "'NA' is taken for the name of a class, and so are numbers"),
+        ([" 0 ", " 1 ", " 10 ", "+2"], [0, 1, 10, 2], ""),
+        (
+            ["0", "1", "10", "?"],
+            [0, 1, 2, 3],
+            "'?' is taken for the name of a class, so numbers such as '10' are names, too",
+        ),
+        (
+            ["0", "10", "2", "NA"],
+            [0, 1, 2, 3],
+            "'NA' is taken for the name of a class, so numbers such as '10' are names",
+        ),
         (["1st", "2nd", "b", "b"], [0, 1, 2, 2], ""),
         (["1", "a", "b", "c"], [0, 1, 2, 3], ""),
     ],
@@ -1220,6 +1228,9 @@ def test_a_blank_or_a_word_among_ids_renumbers_none_in_silence(
     tree = listing(tmp_path / "train.csv" if is_list else tmp_path)
     assert [item.label for item in sorted(tree.table, key=lambda item: item.path)] == labels
     assert any(told in text for text in tree.warnings) if told else not any("taken" in text for text in tree.warnings)
+    write(tmp_path, {"train.csv": "file,label\n" + rows.replace("images/0.jpg,", "images/0.jpg, 0.5\nimages/0.jpg,")})
+    if cells[3] == "2":
+        assert listing(tmp_path).fields == {"label": stoker.fields.Float()}
 
 
 @pytest.mark.parametrize("rows", ["4.png,b\n", "a/0.png,b\nb/1.png,b\n", "train/a/4.png,b\n"])

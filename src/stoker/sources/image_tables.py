@@ -324,8 +324,9 @@ def why_no_images(look: Look, path: Location, folder: Location) -> str:
     if is_sheet or is_packed or not is_table(path):
         how = "save it as CSV in UTF-8" if is_sheet else "unpack it"
         return f"{path} is not read; {how}" if is_sheet or is_packed else ""
-    _, files, ending = look.look_into(folder)
-    otherwise = f"or give {str(folder / ('*' + ending))!r} to read no classes"
+    files = look.look_into(folder).files
+    image = next((name for name in files if is_image_name(os.fsencode(name))), ".jpg")
+    otherwise = f"or give {str(folder / ('*' + image[image.rindex('.') :]))!r} to read no classes"
     try:
         rows = [row for _, row in islice(table_rows(path, look.options.separator), LOOKED_AT)]
     except SourceError as error:

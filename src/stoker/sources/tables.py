@@ -81,7 +81,7 @@ _WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]{0,18})")
 _DECIMAL = re.compile(r"[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
 _DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
 _LIST = re.compile(r"\s*[\[({].*[\])}]\s*", re.DOTALL)
-_CLASS_ID = re.compile(r"\s*(-1|[0-9]{1,99})(\.0+)?\s*")
+_CLASS_ID = re.compile(r"\s*(-1|\+?[0-9]{1,99})(\.0+)?\s*")
 _NO_NAME = re.compile(r"[-+0-9., ]+|.*[|;].*", re.DOTALL)
 """Cells that cannot be the name of a class: numbers, and lists of classes."""
 
@@ -396,6 +396,8 @@ class Classes:
         if self.form == "captions":
             row["caption"], row[self.form] = row[self.columns[0]][0], row.pop(self.columns[0])
             return None
+        if self.form == "number":
+            row.update((name, text.strip()) for name in self.columns if isinstance(text := row.get(name), str))
         if self.form == "number" or row.keys().isdisjoint(self.columns):
             return None
         cells = [row.pop(name, None) for name in self.columns]
@@ -435,7 +437,7 @@ def classes_of(
     odd = others if 2 * len(others) <= len(ids) else missing
     if odd and len(labels) > len(odd):
         what = "is taken for the name of a class" if len(odd) == 1 else "are taken for names of classes"
-        what += f", and so are numbers, such as {max(ids, key=len)!r}, which are no ids" if ids else ""
+        what += f", so numbers such as {max(ids, key=len)!r} are names, too, and no ids" if ids else ""
         warnings.append(
             f"{where}: {format_some(odd, _SHOWN_NAMES, repr)} {what}; a cell without a label is empty, or -1"
         )
