@@ -342,13 +342,11 @@ def test_annotations_of_images_of_another_shape_are_told(
     names = [f"{number:02}" for number in range(40)]
     write_boxes = BOXES[kind].write
     write_boxes(tmp_path / "all", {"train": {name: Drawn(image, stated, (1, 1, 9, 9)) for name in names}})
-    (message,) = [text for text in listing(tmp_path / "all").warnings if "stretched" in text] or [""]
-    assert (
-        re.search(rf"00.* is 80x48, not {stated[0]}x{stated[1]}; boxes are divided", message) is not None
-    ) is is_told
+    (message,) = [text for text in listing(tmp_path / "all").warnings if "of other shapes" in text] or [""]
+    assert (re.search(rf"00.* is 80x48, not {stated[0]}x{stated[1]}", message) is not None) is is_told
     sizes = {name: stated if name == "01" else (80, 48) for name in names}  # of which opening sees every other
     write_boxes(tmp_path / "few", {"train": {name: Drawn(image, size, (1, 1, 9, 9)) for name, size in sizes.items()}})
-    assert ("than their annotations state: 1, such as" in cli("build", tmp_path / "few", tmp_path / "out")) is is_told
+    assert ("images are wrong: 1, such as" in cli("build", tmp_path / "few", tmp_path / "out")) is is_told
 
 
 @pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")

@@ -69,7 +69,8 @@ def test_images_beside_their_xml_as_roboflow_and_labelimg_write_them(tmp_path: P
         "1 annotation of images that are not there",
     ]
     flat = fill(tmp_path / "c", "1.jpg", "2.JPG", "classes.txt")
-    write(flat, {"1.xml": xml(("cat", "1", "1", "100", "50"))})
+    write(flat, {"1.xml": xml(("cat", "1", "1", "100", "50"), ("cat", "7", "1", "7", "50"))})
+    assert "1 box without area inside the image" in listing(flat).warnings
     assert boxes_of(listing(flat)) == {"train 1.jpg": [Box(0.005, 0.01, 0.5, 0.5, 0)], "train 2.JPG": []}
 
 

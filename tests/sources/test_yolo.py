@@ -240,6 +240,12 @@ def test_a_folder_that_is_not_there_is_a_warning(tmp_path: Path) -> None:
     assert listing(root).warnings == (f"{root}/data.yaml: test is 'images/test', a folder that is not there",)
 
 
+def test_boxes_without_area_are_told_where_they_are_read(tmp_path: Path, cli: Cli) -> None:
+    text = {"1": "0 0.5 0.5 0 0\n0 0.5 0.5 0.1 0.1\n0 0 0 0.5 0\n"}
+    root = dataset(tmp_path, "names: [a]\ntrain: images/train\n", "images/train/1.jpg", **text)
+    assert "boxes without area inside the image: 2, such as" in cli("build", root, tmp_path / "out")
+
+
 @pytest.mark.parametrize(
     ("folder", "names", "warnings"),
     [

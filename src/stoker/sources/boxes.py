@@ -28,7 +28,7 @@ from defusedxml.ElementTree import fromstring
 
 from stoker.config import format_some, option, option_with
 from stoker.errors import ImageError, SourceError
-from stoker.recipe import dimensions, orientation, sniff, turn_box
+from stoker.recipe import dimensions, is_turned, orientation, sniff, turn_box
 from stoker.sources.files import (
     first_file,
     folders_in,
@@ -68,6 +68,11 @@ _TINY_SIDE = 64
 _PROGRESS_MEMBERS = 1024
 _SHOWN_LINES = 5
 
+_HEADER_BYTES = 2**16
+_WITHOUT_AREA = "boxes without area inside the image"
+_OF_OTHER_SHAPE = "images of other shapes than their annotations state, by which boxes are divided, so that those of"
+_OF_OTHER_SHAPE += " cropped or turned images are wrong"
+_TURNED = "images that were annotated as their EXIF orientation shows them, whose boxes are turned to lie as stored"
 _BACK = {5: 5, 6: 8, 7: 7, 8: 6}
 """Orientations that turn an upright image into the stored one, for those that swap width and height."""
 
@@ -208,17 +213,43 @@ class TableBoxes(Annotations):
             raise ValueError("classes of boxes out of range")
 
 
-def turn_back(boxes: list[Box], turn: int) -> list[Box]:
-    """Return boxes in the orientation in which the image is stored, given the result of `turn_of_annotation`."""
-    return [turn_box(box, _BACK[turn]) for box in boxes] if turn in _BACK else boxes
+class Boxes(list[Box]):
+    """The boxes of an image; ``dropped`` is the number of those without area inside the image, which it lacks."""
+
+    dropped = 0
 
 
-def turn_of_annotation(item: Item, data: object) -> int:
-    """Return the EXIF orientation in which an annotation shows its image, given the image's file, or its header.
+def place_in_stored(boxes: list[Box], item: Item, data: object) -> tuple[list[Box], dict[str, int]]:
+    """Return boxes as they lie in the stored image, given its file or its header, and the number of each flaw to tell.
 
-    Annotation tools show photographs turned by their EXIF orientation. The column ``annotated`` has the width and the
-    height that the annotation states: of the turned image, or else of the stored one or of a copy of that in another
-    size (1). Of images of another shape the result is 0. Pixels have no orientation.
+    Annotation tools show photographs turned by their EXIF orientation: their boxes are turned back.
+    """
+    turn = _turn_of_annotation(item, data) if boxes else 1
+    told = {_WITHOUT_AREA: getattr(boxes, "dropped", 0), _OF_OTHER_SHAPE: turn == 0, _TURNED: turn > 1}
+    return [turn_box(box, _BACK[turn]) for box in boxes] if turn > 1 else boxes, told
+
+
+def problem_of_shape(base: bytes, item: Item) -> str:
+    """Return what is wrong with the size that the annotation of an image states, or if it states none; else nothing."""
+    image = from_uri(join(base, item.path))
+    with contextlib.suppress(OSError):  # the build reports it
+        head = image.read_head(_HEADER_BYTES)
+        if "annotated" not in item.columns and is_turned(head):
+            message = f"EXIF turns images, such as {image}, and their boxes state no size of the image; they are read"
+            message += " as of images as stored; if they were drawn on upright ones, save the images upright, for"
+            return f"{message} example with 'mogrify -auto-orient' of ImageMagick"
+        if not _turn_of_annotation(item, head):
+            sizes = ("x".join(map(str, size)) for size in (dimensions(head, sniff(head)), item.columns["annotated"]))
+            return "{}: {} is {}, not {}".format(_OF_OTHER_SHAPE, image, *sizes)
+    return ""
+
+
+def _turn_of_annotation(item: Item, data: object) -> int:
+    """Return the EXIF orientation in which an annotation shows its image.
+
+    The column ``annotated`` has the width and the height that the annotation states: of the turned image, or else of
+    the stored one or of a copy of that in another size (1). Of images of another shape the result is 0. Pixels have no
+    orientation.
     """
     width, height = map(int, item.columns.get("annotated", (0, 0)))
     if not (width and height and isinstance(data, bytes)):
@@ -304,10 +335,10 @@ class NamedBox:
 
 
 class NamedBoxes(list[NamedBox]):
-    """The boxes of an annotation, the ``size`` of the image that it states, and the ``flaws`` from `flaws_of`."""
+    """The boxes of an annotation, the image's ``size`` that it states, their `flaws_of`, and ``dropped`` of `Boxes`."""
 
     size: tuple[float, float] = (0, 0)
-    flaws = 0
+    flaws = dropped = 0
 
 
 def read_boxes(path: bytes, class_name: bytes, class_names: Collection[bytes]) -> list[Box]:
@@ -371,6 +402,8 @@ def parse_annotation(text: bytes) -> NamedBoxes:
             boxes.flaws |= flaws_of(x, y, *size)
             if (box := place_box(x, y, *size)) is not None:
                 boxes.append(NamedBox(name, box, flags[0], flags[1]))
+            else:
+                boxes.dropped += 1
     return boxes
 
 

@@ -22,8 +22,7 @@ import numpy as np
 from stoker.config import format_count, option, option_with
 from stoker.errors import LabelWarning, SourceError, SourceWarning
 from stoker.format import ClassLabel, is_dataset
-from stoker.recipe import dimensions, is_turned, sniff
-from stoker.sources.boxes import Annotations, BoxTable, TableBoxes, find_boxes, turn_back, turn_of_annotation
+from stoker.sources.boxes import Annotations, BoxTable, TableBoxes, find_boxes, place_in_stored, problem_of_shape
 from stoker.sources.files import AT_ONCE, Skipped, Walk, folders_in, in_order, nonblank_lines, some_entries
 from stoker.sources.items import GrowingBlobs, GrowingColumn, ItemCollector, ItemTable, chunks, counts_of, row_range
 from stoker.sources.labels import (
@@ -65,18 +64,10 @@ TABLE_OPTIONS = COLUMN_OPTIONS | {"label_separator", "split_column", "separator"
 """Names of the options that apply to a table beside images."""
 
 _NAMED_CLASSES, _LOOKED_AT = 5, 100
-_HEADERS, _HEADER_BYTES = 32, 2**16  # images that are asked for their EXIF orientation, and what is read of each
+_HEADERS = 32  # images whose headers are read for their size and EXIF orientation
 _NO_CLASSES = NOT_CLASSES | SPLIT_FOLDERS.keys() | {IMAGES_FOLDER}
 _OF_COPY = re.compile(r"[-_ ]+(copy([-_ ]*\(?[0-9]+\)?)?|\([0-9]+\)|aug(mented)?|backup|bak)$")
 """Endings that people and programs give to the names of copied folders."""
-
-_DIVIDED = "boxes are divided by the stated sizes, which is right only for stretched images; mend those of others"
-_OF_TURNS = {
-    False: f"images of other shapes than their annotations state: {{}}; {_DIVIDED}",
-    True: "images that were annotated as their EXIF orientation shows them: {}; their boxes are turned to lie in them"
-    " as stored",
-}
-"""What is said of images that were read, by whether the result of `turn_of_annotation` is not 0."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,16 +106,16 @@ class Source:
     is_ordered: bool = False
     _label_set: list[frozenset[bytes]] = field(default_factory=list, init=False, repr=False)
     _fingerprints: list[str] = field(default_factory=list, init=False, repr=False)
-    _turns: dict[bytes, int] = field(default_factory=dict, init=False, repr=False)  # see `turn_of_annotation`
+    # how many boxes or images of each path there are to tell of, by what is told of them
+    _told: dict[str, dict[bytes, int]] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """Warnings for the user, from the listing and from the items read so far."""
         messages = [*self.listing_warnings, *self.reader.warnings]
-        is_told = any(message.endswith(_DIVIDED) for message in self.listing_warnings)
-        for is_turned_back, message in [*_OF_TURNS.items()][is_told:]:
-            if paths := sorted(path for path, turn in self._turns.items() if bool(turn) is is_turned_back):
-                messages.append(message.format(f"{len(paths):,}, such as {os.fsdecode(paths[0])}"))
+        for what, paths in sorted(self._told.items()):
+            if not any(message.startswith(what) for message in self.listing_warnings):
+                messages.append(f"{what}: {sum(paths.values()):,}, such as {os.fsdecode(min(paths))}")
         return tuple(messages)
 
     @property
@@ -311,10 +302,10 @@ class Source:
         if not self._label_set:
             self._label_set.append(frozenset(self.classes))
         boxes = source.read(item, self.classes[item.label] if item.label >= 0 else b"", self._label_set[0])
-        turn = turn_of_annotation(item, data) if boxes else 1
-        if turn != 1:
-            self._turns[item.path] = turn
-        return turn_back(boxes, turn)
+        boxes, told = place_in_stored(boxes, item, data)
+        for what in filter(told.get, told):
+            self._told.setdefault(what, {})[item.path] = told[what]
+        return boxes
 
 
 def _labelled(boxes: Annotations) -> TableBoxes | None:
@@ -482,7 +473,7 @@ class SourceBuilder:
     def _warn_of_shapes(self, table: ItemTable) -> None:
         """Warn if EXIF turns any of a few images whose annotations state no sizes, or others have another shape."""
         items = [table[row] for row in range(0, len(table), 1 + len(table) // _HEADERS)]
-        problems = in_order(partial(_problem_of_shape, self.base), items, self.folder.requests_at_once)
+        problems = in_order(partial(problem_of_shape, self.base), items, self.folder.requests_at_once)
         self.warnings += [problem for problem in problems if problem][:1]
 
     def _with_boxes(self, table: ItemTable, boxes: Mapping[str, Annotations | BoxTable]) -> ItemTable:
@@ -679,19 +670,3 @@ class Kind:
     options: frozenset[str] = LABEL_OPTIONS | {"boxes", "validation_labels"}
     reader: type[StoredReader] = FileReader  # the reader that saved listings name
     annotations: tuple[type[Annotations], ...] = ()  # annotations that only this kind has, for saved listings, too
-
-
-def _problem_of_shape(base: bytes, item: Item) -> str:
-    image = from_uri(join(base, item.path))
-    with contextlib.suppress(OSError):  # the build reports it
-        head = image.read_head(_HEADER_BYTES)
-        if "annotated" not in item.columns and is_turned(head):
-            message = f"EXIF turns images, such as {image}, and their boxes state no size of the image; they are read"
-            message += " as of images as stored; if they were drawn on upright ones, save the images upright, for"
-            return f"{message} example with 'mogrify -auto-orient' of ImageMagick"
-        if not turn_of_annotation(item, head):
-            sizes = ("x".join(map(str, size)) for size in (dimensions(head, sniff(head)), item.columns["annotated"]))
-            return (
-                "annotations state other shapes than images have: {} is {}, not {}; ".format(image, *sizes) + _DIVIDED
-            )
-    return ""

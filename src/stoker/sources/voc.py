@@ -143,6 +143,8 @@ def _list(look: Look, parts: Sequence[_Part]) -> Source:
         if builder.progress is not None and done % _PROGRESS_IMAGES == 0:
             builder.progress(done=done, total=0, size_bytes=0, rejects=0)
     images.report(objects.missing)
+    if objects.dropped:
+        builder.warnings.append(f"{format_count(objects.dropped, 'box')} without area inside the image")
     names = [(part.top or builder.base + b"/")[:-1].rpartition(b"/")[2] for part in parts]
     classes = objects.classes(builder.root, of_voc=all(map(_YEAR.fullmatch, names)))
     colours = _colours(look, tops) if images.has_masks else None
@@ -274,7 +276,7 @@ class _Objects:
     """Collects the annotated objects of all images, image by image; all must be of the classes ``names``, if given."""
 
     def __init__(self, names: Sequence[bytes] | None) -> None:
-        self.missing = 0
+        self.missing = self.dropped = 0
         self._known, self._boxes, self._cells = names or (), BoxColumns(), GrowingBlobs()
         self._flagged = dict.fromkeys(("difficult", "truncated"), False)
 
@@ -286,6 +288,7 @@ class _Objects:
         unknown = [each.name for each in objects if self._known and each.name not in self._known]
         if unknown:
             objects, problem = NamedBoxes(), f"{LABEL_MAP} has no class {os.fsdecode(unknown[0])!r}"
+        self.dropped += objects.dropped
         image = self._boxes.add_image(objects.size, objects.flaws)
         if problem:
             self._boxes.damaged[image] = f"{os.fsdecode(path)}: {problem}"

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 from stoker.config import format_count
 from stoker.errors import SourceError, StorageError
-from stoker.sources.boxes import Annotations, flaws_of, place_box
+from stoker.sources.boxes import Annotations, Boxes, flaws_of, place_box
 from stoker.sources.drawn_masks import CocoMask, DrawnMask, drawn_mask
 from stoker.sources.files import first_file, in_order, nonblank_lines, read_annotation, sizes_of, text_of
 from stoker.sources.items import GrowingBlobs, Item
@@ -443,8 +443,10 @@ class _YoloLabels(Annotations):
         return True
 
     def read(self, item: Item, class_name: bytes, class_names: Collection[bytes]) -> list[Box]:  # noqa: ARG002
-        placed = ((place_box(x, y, 1.0, 1.0), label) for label, x, y in self._edges(item, len(class_names)))
-        return [dataclasses.replace(box, label=label) for box, label in placed if box is not None]
+        placed = [(place_box(x, y, 1.0, 1.0), label) for label, x, y in self._edges(item, len(class_names))]
+        boxes = Boxes(dataclasses.replace(box, label=label) for box, label in placed if box is not None)
+        boxes.dropped = len(placed) - len(boxes)
+        return boxes
 
     def flaws(self, item: Item, class_name: bytes) -> int:  # noqa: ARG002
         return functools.reduce(operator.or_, (flaws_of(x, y) for _, x, y in self._edges(item, MAX_CLASSES)), 0)
