@@ -125,7 +125,9 @@ def test_plan_prints_and_writes_nothing(cli: Cli, source: Path, tmp_path: Path) 
     before = sorted(tmp_path.rglob("*"))
     (source / "dog/right.JPEG").write_bytes(picture(9, "PNG"))
     cli("plan", source, code=2)
-    assert "without images in any split: eel; delete or move their folders, or, to keep their labels," in cli.err
+    assert (
+        "without images in any split: eel; move their folders away (annotations in them are not read), or," in cli.err
+    )
     cli("plan", source, "--split-fraction", "val=0.25", "--shards", 3, "--labels", classes, code=3)
     for message in (
         "3 classes of 0 to 10, 15 items",

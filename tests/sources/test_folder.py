@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from sources.making import check_refused, content, fill, listing, tar_of
+from sources.layouts import roboflow_voc
+from sources.making import check_refused, content, fill, listing, tar_of, write, xml
 from stoker.errors import SourceError
 from stoker.sources import Item, ItemTableBuilder
 from stoker.sources.files import folders_in, some_entries
@@ -113,7 +114,7 @@ def test_files_outside_classes_and_folders_beside_splits_are_reported(tmp_path: 
 def test_a_class_without_images_is_refused_unless_a_label_map_names_it(tmp_path: Path) -> None:
     source = fill(tmp_path / "src", "train/a/1.jpg", "train/c/1.jpg", "train/b/notes.txt", "train/b/.1.jpg")
     (source / "val/b").mkdir(parents=True)
-    check_refused(source, match=r"without images in any split: b; delete .*labels='FILE'")
+    check_refused(source, match=r"without images in any split: b; move .*labels='FILE'")
     (tmp_path / "classes").write_text("a\nb\nc\n")
     tree = listing(source, labels=str(tmp_path / "classes"))
     assert [item.label for item in tree.table] == [0, 2]
@@ -155,6 +156,9 @@ def test_classes_that_are_called_alike_are_named(tmp_path: Path) -> None:
     message = f"classes whose names differ in {what} alone have labels of their own"
     names = f"Class_01 and class_01, {divided} and {composed}, dog and dog  and dog - Copy and dog_aug"
     assert tree.warnings == (f"{message}: {names}",)
+    roboflow_voc(tmp_path / "voc")
+    write(tmp_path / "voc", {"train/1_jpg.rf.0a.xml": xml(("Head", "1", "1", "100", "50"))})
+    assert f"{message}: Head and head" in listing(tmp_path / "voc").warnings
 
 
 def test_links_to_files_are_followed_and_dangling_ones_stay_items(tmp_path: Path) -> None:

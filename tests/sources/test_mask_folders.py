@@ -204,9 +204,20 @@ def test_a_doubt_is_refused(files: tuple[str, ...], problem: str, tmp_path: Path
     check_refused(tmp_path, match=problem)
 
 
+def test_further_masks_of_an_image_are_told(tmp_path: Path) -> None:
+    names = ("images/a (1).png", "images/a (2).png", "masks/a (1)_mask.png", "masks/a (2)_mask.png")
+    write_files(tmp_path, dict.fromkeys((*names, "masks/a (2)_mask_1.png"), png("1", channels=1)))
+    assert listing(tmp_path).warnings == ("1 mask besides that of the image, not used: masks/a (2)_mask_1.png",)
+
+
 def test_colours_are_no_ids(tmp_path: Path) -> None:
     fill(tmp_path, "images/1.jpg", "masks/1.png")
     check_refused(tmp_path, match=r"masks/1.png is none: its pixels are RGB, .* give the class ids, not colours")
+    (tmp_path / "masks/1.png").unlink()
+    for mode, name in (("F", "1.tif"), ("LA", "1.png")):
+        Image.new(mode, (8, 8)).save(tmp_path / "masks" / name)
+        assert "class_dict" not in check_refused(tmp_path, match=f"its pixels are {mode}")
+        (tmp_path / "masks" / name).unlink()
     (tmp_path / "masks/1.png").write_bytes(png("1", channels=1))
     assert len(stoker.open(tmp_path)) == 1
 

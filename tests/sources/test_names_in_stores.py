@@ -50,7 +50,7 @@ def test_marks_of_folders_are_not_items(tmp_path: Path, bucket: StoreLocation, s
     assert there.ignored == here.ignored == {}
     assert there.fingerprint() == here.fingerprint()
     put(s3_server, bucket, "bird/")
-    check_refused(url, match="without images in any split: bird; delete or move their folders")
+    check_refused(url, match="without images in any split: bird; move their folders away")
 
 
 def test_folders_that_programs_leave_are_no_classes(tmp_path: Path, bucket: StoreLocation) -> None:

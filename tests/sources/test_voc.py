@@ -74,6 +74,16 @@ def test_images_beside_their_xml_as_roboflow_and_labelimg_write_them(tmp_path: P
     assert boxes_of(listing(flat)) == {"train 1.jpg": [Box(0.005, 0.01, 0.5, 0.5, 0)], "train 2.JPG": []}
 
 
+def test_xml_below_a_folder_of_any_name_is_read_or_told(tmp_path: Path) -> None:
+    for name in ("pics", "raw"):
+        write(fill(tmp_path / name, f"{name}/1.jpg"), {f"{name}/1.xml": xml(("cat", "1", "1", "100", "50"))})
+    assert listing(tmp_path / "pics").classes == (b"cat",)
+    (message,) = listing(tmp_path / "raw").warnings
+    assert message.endswith(f"not read are the files beside them: 1.xml; Pascal VOC's are read with {tmp_path}/raw/raw")
+    write(tmp_path, {"raw/raw/1.xml": xml(("", "1", "1", "100", "50"))})
+    check_refused(tmp_path / "raw/raw", match=r"1\.xml: an object has no name; write its class into <name>")
+
+
 @pytest.mark.parametrize(
     "paths",
     [

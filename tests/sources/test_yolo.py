@@ -267,13 +267,13 @@ def test_texts_and_images_without_each_other_are_told(
     [
         ("0 0.5 0.5 0.1", "4 words, not a class and 4 numbers, or 3 or more points"),
         ("0 0.5 0.5 0.1 0.1 0.9", "6 words, not a class and 4 numbers, or 3 or more points"),
-        ("0 0.5 0.5 0.1 nan", "a number is no fraction of the image's sides, from 0 to 1"),
-        ("0 320 240 64 48", "a number is no fraction of the image's sides, from 0 to 1"),
+        ("0 0.5 0.5 0.1 nan", "nan is no fraction of the image's sides, from 0 to 1"),
+        ("0 320 240 64 48", "320 is no fraction of the image's sides, from 0 to 1"),
         ("-1 0.5 0.5 0.1 0.1", "there is no class -1"),
         ("0.5 0.5 0.5 0.1 0.1", "there is no class 0.5"),
         ("nan 0.5 0.5 0.1 0.1", "there is no class nan"),
-        ("cat 0.5 0.5 0.1 0.1", "could not convert string to float: b'cat'"),
-        ("0 0.5 0.5 0.1 x", "could not convert string to float: b'x'"),
+        ("cat 0.5 0.5 0.1 0.1", "'cat' is not a number"),
+        ("0 0.5 0.5 0.1 x", "'x' is not a number"),
     ],
 )
 def test_a_damaged_line_is_named_with_its_file(line: str, problem: str, tmp_path: Path) -> None:

@@ -519,7 +519,7 @@ def mask_ids(data: bytes | Image.Image, check_size: Callable[[int, int], None]) 
 def is_coloured(data: bytes, check_size: Callable[[int, int], None]) -> bool:
     """Return whether the pixels of a mask are colours, not numbers. Otherwise as `mask_ids`."""
     with loaded(data, _kind_of(data), check_size) as image:
-        return not _is_numbered(image)
+        return len(image.getbands()) > 2
 
 
 def mask_colours(data: bytes, check_size: Callable[[int, int], None]) -> NDArray[np.uint8]:
@@ -544,7 +544,7 @@ def _is_numbered(image: Image.Image) -> bool:
 def _ids_of(image: Image.Image) -> NDArray[Any]:
     if not _is_numbered(image):
         message = f"its pixels are {image.mode}, but those of a mask are one number each: a palette, or grey"
-        raise ImageError(f"{message}; give the class ids, not colours")
+        raise ImageError(f"{message}; give the class ids, not colours or fractions")
     ids = np.asarray(image)
     return ids.astype(np.uint16) if image.mode.startswith("I;16") else ids
 

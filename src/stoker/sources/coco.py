@@ -472,7 +472,7 @@ class _Contents:
             elif category not in self.categories:
                 self.damaged.setdefault(image_id, f"{where}: there is no category {category}")
             elif not (is_side(image.width) and is_side(image.height)):
-                problem = f"the width and height of the image are {shown(image.width)} and {shown(image.height)}"
+                problem = f"the width of the image is {shown(image.width)}, its height {shown(image.height)}"
                 self.damaged.setdefault(image_id, problem)
             else:
                 x, y, width, height = self.box_sides[_BOX_NUMBERS * row : _BOX_NUMBERS * (row + 1)]

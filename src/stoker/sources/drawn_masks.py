@@ -44,7 +44,7 @@ _MAX_CLASSES = 2**16 - 1
 _MAX_CHARACTERS = 7  # of a number of RLE: 35 bits
 _FIRST_CHARACTER = 48
 _NO_CHARACTER = re.compile("[^0-o]")
-_MOST_COLOURS = 2**16
+_MOST_COLOURS, _SHOWN_ELEMENTS = 2**16, 4
 _VOC_CLASSES, _VOC_VOID = 21, (224, 224, 192, 255)
 
 
@@ -110,7 +110,7 @@ class CocoMask(DrawnMask):
         """
         width, height = size
         if type(self.width) is not int or type(self.height) is not int or (self.width, self.height) != size:
-            problem = f"the width and height of the image are {shown(self.width)} and {shown(self.height)}"
+            problem = f"the width of the image is {shown(self.width)}, its height {shown(self.height)}"
             raise SourceError(f"{self.where}: {problem}, but it has {width}x{height} pixels", path=self.where)
         if width * height > _MAX_PIXELS:
             raise SourceError(f"{width}x{height} pixels are more than a mask can have, {_MAX_PIXELS}")
@@ -151,8 +151,9 @@ class CocoMask(DrawnMask):
             raise ValueError(f"it is {shown(rle)}, neither a list of polygons nor size and counts")
         size, counts = rle["size"], rle["counts"]
         if size != [self.height, self.width] or any(type(side) is not int for side in size):
-            given = size if isinstance(size, list) and len(size) <= 2 and all(map(is_side, size)) else shown(size)
-            raise ValueError(f"size is {given}, but the image has the height {self.height} and width {self.width}")
+            raise ValueError(
+                f"size is {shown(size)}, but the image has the height {self.height} and width {self.width}"
+            )
         if isinstance(counts, str):
             if wrong := _NO_CHARACTER.search(counts):
                 raise ValueError(f"counts have the character {wrong[0]!r} at {wrong.start()}")
@@ -203,7 +204,7 @@ def is_side(value: object) -> bool:
 
 def shown(value: object) -> str:
     """Return a value of JSON for a message, cut short."""
-    if isinstance(value, (dict, list)):
+    if isinstance(value, dict) or (isinstance(value, list) and len(value) > _SHOWN_ELEMENTS):
         return f"{type(value).__name__} of {format_count(len(value), 'element')}"
     return "missing" if value is None else repr(value)[:60]
 

@@ -143,7 +143,8 @@ def check_class_folders(
         wrong = {file.name: problem for file in files if (problem := why_no_images(look, file, folders[0]))}
         beside = [os.fsencode(file.name) for file in near if file.name not in (*lists, *wrong)]
         if others := [name for name in beside if not is_image_name(name)]:
-            message += f"; not read are the files beside them: {shown_names(others)}; {CONVERT}"
+            advice = f"Pascal VOC's are read with {folders[0]}" if others[0].endswith(b".xml") else CONVERT
+            message += f"; not read are the files beside them: {shown_names(others)}; {advice}"
         builder.label_warnings.append("; ".join((message, *[*wrong.values()][:_FEW])))
     builder.label_warnings += [] if builder.labels else _pairs(look, levels)
     return []
@@ -324,7 +325,9 @@ def _beside_masks(top: Location, names: Sequence[str]) -> str | None:
     if images and masks and len(names) <= 2 * len([*images, *masks]):
         hint = "; of YOLO's labels, classes.txt or data.yaml beside them has to name the classes"
         hint = hint if masks[0] == "labels" else ""
-        hint += "; a mask is called as its image, 1.png, or more, 1_mask.png" if "mask" in masks[0].lower() else ""
+        hint += (
+            "; a mask is a PNG called as its image, 1.png, or more, 1_mask.png" if "mask" in masks[0].lower() else ""
+        )
         files = (child.name for child in (top / masks[0]).some_children() if child.name.endswith(b".json"))
         coco = next(filter(is_coco, (top / masks[0] / os.fsdecode(name) for name in files)), None)
         hint += (

@@ -83,7 +83,7 @@ class _Pairs:
     masks_of: dict[tuple[bytes, int], tuple[bytes, int]] = field(default_factory=dict)
     alone: list[bytes] = field(default_factory=list)  # images without a mask
     unused: list[bytes] = field(default_factory=list)  # masks without an image
-    others: int = 0  # how many files beside masks belong to the same images, such as colours
+    others: list[bytes] = field(default_factory=list)  # files beside masks of the same images, such as colours
     twice: tuple[bytes, bytes] | None = None  # two images of one mask, or two masks of one image
 
     @property
@@ -231,7 +231,7 @@ def _pair(images: _Folder, masks: _Folder, files: Mapping[_Folder, Sequence[tupl
     for name in masks_left:
         starts = (name[: at.start()].rpartition(b"/")[2] for at in re.finditer(rb"[-_. ]", name))
         if any((_folder_of(name) if by_folder else b"", start) in keys for start in starts):
-            pairs.others += 1
+            pairs.others.append(masks.path + name)
         else:
             pairs.unused.append(masks.path + name)
     return pairs
@@ -287,7 +287,8 @@ def _list(look: Look, contents: _Contents) -> Source:
         for (image, size), (mask, mask_bytes) in pairs.masks_of.items():
             builder.collector.add(group, image, size)
             cells.append(json_bytes([os.fsdecode(mask), mask_bytes]))
-        skipped.ignored["beside the masks"] += pairs.others
+        message = f"{format_count(len(pairs.others), 'mask')} besides that of the image, not used: {{names}}"
+        skipped.warn(sorted(pairs.others), message, "beside the masks")
         for names, what in ((pairs.alone, "image without a mask"), (pairs.unused, "mask without an image")):
             count = format_count(len(names), what.partition(" ")[0])
             skipped.warn(sorted(names), f"{count} {what.partition(' ')[2]}, not used: {{names}}", what)

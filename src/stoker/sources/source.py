@@ -431,6 +431,7 @@ class SourceBuilder:
         known = zip(self.labels.names, self.labels.texts, strict=True) if self.labels else ()
         texts = {name: text for name, text in known if text}
         warnings = self.warnings
+        self._warn_of_alike(box_classes or (self._names if self.labels is None and not self.numbered else ()))
         if boxes and box_classes:
             self._warn_of_shapes(table)
         if reader is None:
@@ -616,23 +617,27 @@ class SourceBuilder:
             self.warnings.append(f"the list of labels has {format_count(len(listed), 'class')} without images")
         empty = [name for name in empty if name in classes]
         if empty and self.labels is None and len(table):
-            message = f"{self.root} has classes without images in any split: {shown_names(empty)}; delete or move their"
+            message = f"{self.root} has classes without images in any split: {shown_names(empty)}; move their"
             advice = f"to keep their labels, name every class in a file and give {option_with('labels', 'FILE')}"
-            raise SourceError(f"{message} folders, or, {advice}", path=self.root)
+            raise SourceError(
+                f"{message} folders away (annotations in them are not read), or, {advice}", path=self.root
+            )
         self.skipped.warn(empty, "no images in class {names}; it keeps its label")
-        alike: dict[str, list[bytes]] = {}
-        for name in self._names if self.labels is None and not self.numbered else ():
-            text = _OF_COPY.sub("", unicodedata.normalize("NFKC", os.fsdecode(name)).casefold())
-            alike.setdefault("".join(text.split()), []).append(name)
-        same = [b" and ".join(names) for names in alike.values() if len(names) > 1]
-        what = "case, blanks, Unicode form or an ending of copies"
-        self.skipped.warn(same, f"classes whose names differ in {what} alone have labels of their own: {{names}}")
         train = {group.class_name for group in self.collector.groups if group.split == "train"}
         if train:
             extra = sorted(classes.difference(name for name in train if name is not None))
             single = "class {names} is not in train; it gets a label all the same"
             several = "classes {names} are not in train; they get labels all the same"
             self.skipped.warn(extra, single if len(extra) == 1 else several)
+
+    def _warn_of_alike(self, names: Sequence[bytes]) -> None:
+        alike: dict[str, list[bytes]] = {}
+        for name in names:
+            text = _OF_COPY.sub("", unicodedata.normalize("NFKC", os.fsdecode(name)).casefold())
+            alike.setdefault("".join(text.split()), []).append(name)
+        same = [b" and ".join(names) for names in alike.values() if len(names) > 1]
+        what = "case, blanks, Unicode form or an ending of copies"
+        self.skipped.warn(same, f"classes whose names differ in {what} alone have labels of their own: {{names}}")
 
 
 def _classes_beside(parents: Iterable[Location], known: set[bytes]) -> Iterator[bytes]:

@@ -35,7 +35,7 @@ _IMAGES, _ANNOTATIONS, _MASKS, _SETS = b"JPEGImages/", b"Annotations/", b"Segmen
 _PARTS = frozenset(name[:-1] for name in (_ANNOTATIONS, _MASKS, _SETS))
 _YEAR = re.compile(rb"VOC\d{4}")
 _DEPTH = 3
-_IMAGE_FOLDERS = frozenset({b"images", b"image", b"imgs", b"img", b"jpegimages", b"photos"})
+_IMAGE_FOLDERS = frozenset({b"images", b"image", b"imgs", b"img", b"jpegimages", b"photos", b"pics", b"pictures"})
 _XML_FOLDERS = frozenset({b"annotations", b"annotation", b"xml", b"xmls", b"labels"})
 _XML = ".xml"
 _OF_A_CLASS = re.compile(".+_(train|val|trainval|test|default)")
@@ -293,6 +293,8 @@ class _Objects:
         if problem:
             self._boxes.damaged[image] = f"{os.fsdecode(path)}: {problem}"
         for each in objects:
+            if not each.name:
+                raise SourceError(f"{os.fsdecode(path)}: an object has no name; write its class into <name>")
             self._boxes.add(image, each.name, each.box)
         flags = []
         for name in self._flagged:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
 import operator
 import os
 import posixpath
@@ -392,15 +391,22 @@ def _damaged_line(uri: bytes, number: int, problem: str) -> SourceError:
 
 
 def _parse(words: list[bytes], classes: int) -> tuple[int, list[float]]:
-    numbers = [float(word) for word in words[1:]]
+    label, *numbers = map(_number, words)  # the label may be a fraction, as NumPy writes it
     if len(numbers) != _BOX_NUMBERS and (len(numbers) < _MIN_NUMBERS or len(numbers) % 2):
         raise ValueError(f"{len(words)} words, not a class and 4 numbers, or 3 or more points")
-    label = float(words[0])  # as NumPy writes it
     if not 0 <= label < classes or label % 1:
         raise ValueError(f"there is no class {label:g}")
-    if not all(math.isfinite(number) and 0 <= number <= _MOST_FRACTION for number in numbers):
-        raise ValueError("a number is no fraction of the image's sides, from 0 to 1")
+    wrong = next((number for number in numbers if not 0 <= number <= _MOST_FRACTION), None)
+    if wrong is not None:
+        raise ValueError(f"{wrong:g} is no fraction of the image's sides, from 0 to 1")
     return int(label), numbers
+
+
+def _number(word: bytes) -> float:
+    try:
+        return float(word)
+    except ValueError:
+        raise ValueError(f"{os.fsdecode(word[:40])!r} is not a number") from None
 
 
 @dataclass(frozen=True, slots=True)
