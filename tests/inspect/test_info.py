@@ -246,7 +246,7 @@ def test_images_that_are_not_built(photos: Path) -> None:
         ("eel", "", {"train": 0, "validation": 1}),
     ]
     assert info.ignored == {".md": 1}
-    assert info.warnings == ("class eel is not in train; it gets a label all the same",)
+    assert info.warnings == ("classes that are not in train get labels all the same: eel",)
 
 
 def test_images_of_a_list_a_configuration_and_a_tar(photos: Path, tmp_path: Path) -> None:

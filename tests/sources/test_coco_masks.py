@@ -177,7 +177,7 @@ def test_captions_and_masks_of_one_file(tmp_path: Path) -> None:
         ([[1, 2, -(2**26), 4, 5, 6]], "polygon 0 is longer than 1048576 pixels"),
         ([[0, 0, 2**19 - 9, 0, 5, 6]] * 17, "the polygons of its image are longer than 16777216 pixels together"),
         ({"counts": [1200]}, "it is dict of 1 element, neither"),
-        ({"size": [40, 30], "counts": [1200]}, "size is [40, 30], but the image has the height 30 and width 40"),
+        ({"size": [40, 30], "counts": [1200]}, "size is [40, 30], but the image has the height 30, width 40"),
         ({"size": [2**31, 2**31], "counts": [1]}, "size is [2147483648, 2147483648], but the image has the height 30"),
         ({"size": [30.0, 40], "counts": [1200]}, "size is [30.0, 40], but"),
         ({"size": [30, 40], "counts": {}}, "counts are dict of 0 elements, neither a text nor a list of whole numbers"),

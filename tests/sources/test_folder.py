@@ -62,7 +62,7 @@ def test_split_folders(tmp_path: Path, name: str) -> None:
         "test": [2],
     }
     assert [item.label for item in tree.table] == [1, 0, 1]
-    assert tree.warnings == ("class a is not in train; it gets a label all the same",)
+    assert tree.warnings == ("classes that are not in train get labels all the same: a",)
 
 
 def test_a_class_may_be_called_train(tmp_path: Path) -> None:

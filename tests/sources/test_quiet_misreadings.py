@@ -346,7 +346,7 @@ def test_annotations_of_images_of_another_shape_are_told(
     assert (re.search(rf"00.* is 80x48, not {stated[0]}x{stated[1]}", message) is not None) is is_told
     sizes = {name: stated if name == "01" else (80, 48) for name in names}  # of which opening sees every other
     write_boxes(tmp_path / "few", {"train": {name: Drawn(image, size, (1, 1, 9, 9)) for name, size in sizes.items()}})
-    assert ("images are wrong: 1, such as" in cli("build", tmp_path / "few", tmp_path / "out")) is is_told
+    assert ("merely stretched: 1, such as" in cli("build", tmp_path / "few", tmp_path / "out")) is is_told
 
 
 @pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")

@@ -250,8 +250,12 @@ def test_boxes_without_area_are_told_where_they_are_read(tmp_path: Path, cli: Cl
     ("folder", "names", "warnings"),
     [
         ("labels", ["1.txt", "classes.txt"], []),
-        ("labels", ["1.txt", "3.txt"], ["1 annotation of images that are not there: labels/3.txt"]),
-        ("lables", ["1.txt"], ["no image has boxes: none of their texts is there, such as labels/1.txt; call them so"]),
+        ("labels", ["1.txt", "3.txt"], ["annotations of images that are not there: labels/3.txt"]),
+        (
+            "lables",
+            ["1.txt"],
+            ["no image has boxes, as none of their texts is there: labels/1.txt, labels/2.txt; call them so"],
+        ),
     ],
 )
 def test_texts_and_images_without_each_other_are_told(
@@ -272,8 +276,8 @@ def test_texts_and_images_without_each_other_are_told(
         ("-1 0.5 0.5 0.1 0.1", "there is no class -1"),
         ("0.5 0.5 0.5 0.1 0.1", "there is no class 0.5"),
         ("nan 0.5 0.5 0.1 0.1", "there is no class nan"),
-        ("cat 0.5 0.5 0.1 0.1", "'cat' is not a number"),
-        ("0 0.5 0.5 0.1 x", "'x' is not a number"),
+        ("cat 0.5 0.5 0.1 0.1", "not a number: 'cat'"),
+        ("0 0.5 0.5 0.1 x", "not a number: 'x'"),
     ],
 )
 def test_a_damaged_line_is_named_with_its_file(line: str, problem: str, tmp_path: Path) -> None:

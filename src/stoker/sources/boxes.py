@@ -70,8 +70,7 @@ _SHOWN_LINES = 5
 
 _HEADER_BYTES = 2**16
 _WITHOUT_AREA = "boxes without area inside the image"
-_OF_OTHER_SHAPE = "images of other shapes than their annotations state, by which boxes are divided, so that those of"
-_OF_OTHER_SHAPE += " cropped or turned images are wrong"
+_OF_OTHER_SHAPE = "images of other shapes than annotations state, with wrong boxes unless they were merely stretched"
 _TURNED = "images that were annotated as their EXIF orientation shows them, whose boxes are turned to lie as stored"
 _BACK = {5: 5, 6: 8, 7: 7, 8: 6}
 """Orientations that turn an upright image into the stored one, for those that swap width and height."""
@@ -120,8 +119,8 @@ class Annotations(ABC):
         return False
 
     @abstractmethod
-    def read(self, item: Item, class_name: bytes, class_names: Collection[bytes]) -> list[Box]:
-        """Return the boxes of one image; an image without annotation has none.
+    def read(self, item: Item, class_name: bytes, class_names: Collection[bytes]) -> Sequence[Box | None]:
+        """Return the boxes of one image, perhaps None for one without area; an image without annotation has none.
 
         Args:
             item: The image.
@@ -213,19 +212,14 @@ class TableBoxes(Annotations):
             raise ValueError("classes of boxes out of range")
 
 
-class Boxes(list[Box]):
-    """The boxes of an image; ``dropped`` is the number of those without area inside the image, which it lacks."""
-
-    dropped = 0
-
-
-def place_in_stored(boxes: list[Box], item: Item, data: object) -> tuple[list[Box], dict[str, int]]:
+def place_in_stored(read: Sequence[Box | None], item: Item, data: object) -> tuple[list[Box], dict[str, int]]:
     """Return boxes as they lie in the stored image, given its file or its header, and the number of each flaw to tell.
 
     Annotation tools show photographs turned by their EXIF orientation: their boxes are turned back.
     """
+    boxes = [box for box in read if box is not None]
     turn = _turn_of_annotation(item, data) if boxes else 1
-    told = {_WITHOUT_AREA: getattr(boxes, "dropped", 0), _OF_OTHER_SHAPE: turn == 0, _TURNED: turn > 1}
+    told = {_WITHOUT_AREA: len(read) - len(boxes), _OF_OTHER_SHAPE: turn == 0, _TURNED: turn > 1}
     return [turn_box(box, _BACK[turn]) for box in boxes] if turn > 1 else boxes, told
 
 
@@ -240,16 +234,15 @@ def problem_of_shape(base: bytes, item: Item) -> str:
             return f"{message} example with 'mogrify -auto-orient' of ImageMagick"
         if not _turn_of_annotation(item, head):
             sizes = ("x".join(map(str, size)) for size in (dimensions(head, sniff(head)), item.columns["annotated"]))
-            return "{}: {} is {}, not {}".format(_OF_OTHER_SHAPE, image, *sizes)
+            return "{}: {} is {}, not {}; mend the annotations".format(_OF_OTHER_SHAPE, image, *sizes)
     return ""
 
 
 def _turn_of_annotation(item: Item, data: object) -> int:
     """Return the EXIF orientation in which an annotation shows its image.
 
-    The column ``annotated`` has the width and the height that the annotation states: of the turned image, or else of
-    the stored one or of a copy of that in another size (1). Of images of another shape the result is 0. Pixels have no
-    orientation.
+    The column ``annotated`` has the width and the height that it states: of the image, which may be turned, or of a
+    copy of that as stored. The result is 1 for this and for pixels, which have no orientation; 0 for another shape.
     """
     width, height = map(int, item.columns.get("annotated", (0, 0)))
     if not (width and height and isinstance(data, bytes)):
@@ -335,7 +328,7 @@ class NamedBox:
 
 
 class NamedBoxes(list[NamedBox]):
-    """The boxes of an annotation, the image's ``size`` that it states, their `flaws_of`, and ``dropped`` of `Boxes`."""
+    """The boxes of an annotation, the ``size`` it states, `flaws_of` them, and how many without area were dropped."""
 
     size: tuple[float, float] = (0, 0)
     flaws = dropped = 0

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import errno
 import json
-import math
 import os
 import re
 from array import array
@@ -483,12 +482,9 @@ class _Contents:
                     outside += 1
                 else:
                     columns.add(number_of[image_id], self.categories[category], box)
-        if orphans:
-            warnings.append(f"{self.path}: {format_count(orphans, 'box')} of images that it does not name")
-        if outside:
-            warnings.append(f"{self.path}: {format_count(outside, 'box')} without area inside the image")
-        of_images = ((image, problem) for image, problem in self.damaged.items() if image in number_of)
-        columns.damaged.update((number_of[image], problem) for image, problem in of_images)
+        for count, what in ((orphans, "of images that it does not name"), (outside, "without area inside the image")):
+            warnings += [f"{self.path}: {format_count(count, 'box')} {what}"] if count else []
+        columns.damaged |= {number_of[image]: what for image, what in self.damaged.items() if image in number_of}
 
     def _add_image(self, where: str, value: Mapping[str, Any], paths: dict[bytes, int]) -> None:
         image = self._id(where, "id", value)
@@ -665,10 +661,8 @@ def _is_id(value: object) -> TypeGuard[int]:
 def _numbers(value: object) -> list[float] | None:
     if not isinstance(value, list) or len(value) != _BOX_NUMBERS:
         return None
-    if any(type(number) not in (int, float) or not -1e9 < number < 1e9 for number in value):
-        return None
-    x, y, width, height = map(float, value)
-    return [x, y, width, height] if width >= 0 and height >= 0 and not math.isnan(x + y) else None
+    are_numbers = all(type(number) in (int, float) and -1e9 < number < 1e9 for number in value)
+    return [*map(float, value)] if are_numbers and min(value[2:]) >= 0 else None
 
 
 def _collect(

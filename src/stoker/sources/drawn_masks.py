@@ -151,9 +151,7 @@ class CocoMask(DrawnMask):
             raise ValueError(f"it is {shown(rle)}, neither a list of polygons nor size and counts")
         size, counts = rle["size"], rle["counts"]
         if size != [self.height, self.width] or any(type(side) is not int for side in size):
-            raise ValueError(
-                f"size is {shown(size)}, but the image has the height {self.height} and width {self.width}"
-            )
+            raise ValueError(f"size is {shown(size)}, but the image has the height {self.height}, width {self.width}")
         if isinstance(counts, str):
             if wrong := _NO_CHARACTER.search(counts):
                 raise ValueError(f"counts have the character {wrong[0]!r} at {wrong.start()}")

@@ -325,9 +325,7 @@ def _beside_masks(top: Location, names: Sequence[str]) -> str | None:
     if images and masks and len(names) <= 2 * len([*images, *masks]):
         hint = "; of YOLO's labels, classes.txt or data.yaml beside them has to name the classes"
         hint = hint if masks[0] == "labels" else ""
-        hint += (
-            "; a mask is a PNG called as its image, 1.png, or more, 1_mask.png" if "mask" in masks[0].lower() else ""
-        )
+        hint += "; a mask is a PNG called as its image, 1.png or 1_mask.png" if "mask" in masks[0].lower() else ""
         files = (child.name for child in (top / masks[0]).some_children() if child.name.endswith(b".json"))
         coco = next(filter(is_coco, (top / masks[0] / os.fsdecode(name) for name in files)), None)
         hint += (

@@ -301,8 +301,8 @@ class Source:
             return self.reader.boxes(item)
         if not self._label_set:
             self._label_set.append(frozenset(self.classes))
-        boxes = source.read(item, self.classes[item.label] if item.label >= 0 else b"", self._label_set[0])
-        boxes, told = place_in_stored(boxes, item, data)
+        read = source.read(item, self.classes[item.label] if item.label >= 0 else b"", self._label_set[0])
+        boxes, told = place_in_stored(read, item, data)
         for what in filter(told.get, told):
             self._told.setdefault(what, {})[item.path] = told[what]
         return boxes
@@ -433,7 +433,9 @@ class SourceBuilder:
         warnings = self.warnings
         self._warn_of_alike(box_classes or (self._names if self.labels is None and not self.numbered else ()))
         if boxes and box_classes:
-            self._warn_of_shapes(table)
+            some = [table[row] for row in range(0, len(table), 1 + len(table) // _HEADERS)]
+            problems = in_order(partial(problem_of_shape, self.base), some, self.folder.requests_at_once)
+            warnings += [problem for problem in problems if problem][:1]
         if reader is None:
             self._warn_of_missing_files(table)
             is_local = self.folder.is_local and table.paths.data.find(b"://") < 0
@@ -470,12 +472,6 @@ class SourceBuilder:
     ) -> dict[str, Annotations | BoxTable]:
         """Return the annotations that the user names, or that lie in a source; see `stoker.sources.boxes`."""
         return find_boxes(self.options.boxes, tops, base, folders, self.warnings, self.progress)
-
-    def _warn_of_shapes(self, table: ItemTable) -> None:
-        """Warn if EXIF turns any of a few images whose annotations state no sizes, or others have another shape."""
-        items = [table[row] for row in range(0, len(table), 1 + len(table) // _HEADERS)]
-        problems = in_order(partial(problem_of_shape, self.base), items, self.folder.requests_at_once)
-        self.warnings += [problem for problem in problems if problem][:1]
 
     def _with_boxes(self, table: ItemTable, boxes: Mapping[str, Annotations | BoxTable]) -> ItemTable:
         if not any(isinstance(split_boxes, BoxTable) for split_boxes in boxes.values()):
@@ -626,9 +622,7 @@ class SourceBuilder:
         train = {group.class_name for group in self.collector.groups if group.split == "train"}
         if train:
             extra = sorted(classes.difference(name for name in train if name is not None))
-            single = "class {names} is not in train; it gets a label all the same"
-            several = "classes {names} are not in train; they get labels all the same"
-            self.skipped.warn(extra, single if len(extra) == 1 else several)
+            self.skipped.warn(extra, "classes that are not in train get labels all the same: {names}")
 
     def _warn_of_alike(self, names: Sequence[bytes]) -> None:
         alike: dict[str, list[bytes]] = {}

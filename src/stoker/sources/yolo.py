@@ -15,9 +15,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
-from stoker.config import format_count
 from stoker.errors import SourceError, StorageError
-from stoker.sources.boxes import Annotations, Boxes, flaws_of, place_box
+from stoker.sources.boxes import Annotations, flaws_of, place_box
 from stoker.sources.drawn_masks import CocoMask, DrawnMask, drawn_mask
 from stoker.sources.files import first_file, in_order, nonblank_lines, read_annotation, sizes_of, text_of
 from stoker.sources.items import GrowingBlobs, Item
@@ -266,18 +265,15 @@ def _list(look: Look, contents: _Contents) -> Source:
 
 def _warn_of_texts(builder: SourceBuilder, contents: _Contents) -> None:
     """Warn if no image has a text and, unless lists name the images, of texts that no image has."""
-    paths = builder.collector.paths()
+    paths, warn = builder.collector.paths(), builder.skipped.warn
     wanted = {_text_of(path, is_beside=contents.is_beside) for path in paths.values(0, len(paths))}
     folders = sorted({posixpath.dirname(text) for text in wanted})
-    texts_in = functools.partial(_texts_in, builder.base)
-    texts = {text for some in in_order(texts_in, folders, builder.folder.requests_at_once) for text in some}
-    if wanted and wanted.isdisjoint(texts):
-        shown = os.fsdecode(min(wanted))
-        builder.warnings.append(f"no image has boxes: none of their texts is there, such as {shown}; call them so")
-    if not any(name.endswith(".txt") for names in contents.folders.values() for name in names):
-        others = sorted(texts - wanted)
-        message = f"{format_count(len(others), 'annotation')} of images that are not there: {{names}}"
-        builder.skipped.warn(others, message)
+    in_each = in_order(functools.partial(_texts_in, builder.base), folders, builder.folder.requests_at_once)
+    texts = {text for some in in_each for text in some}
+    missing = sorted(wanted) if wanted.isdisjoint(texts) else []
+    warn(missing, "no image has boxes, as none of their texts is there: {names}; call them so")
+    are_listed = any(name.endswith(".txt") for names in contents.folders.values() for name in names)
+    warn([] if are_listed else sorted(texts - wanted), "annotations of images that are not there: {names}")
 
 
 def _texts_in(base: bytes, folder: bytes) -> list[bytes]:
@@ -382,7 +378,8 @@ def _read_labels(uri: bytes, classes: int) -> Iterator[tuple[int, int, list[floa
             try:
                 yield number, *_parse(words, classes)
             except ValueError as error:
-                raise _damaged_line(uri, number, str(error)) from error
+                problem = str(error).replace("could not convert string to float: b", "not a number: ")
+                raise _damaged_line(uri, number, problem) from error
 
 
 def _damaged_line(uri: bytes, number: int, problem: str) -> SourceError:
@@ -391,7 +388,7 @@ def _damaged_line(uri: bytes, number: int, problem: str) -> SourceError:
 
 
 def _parse(words: list[bytes], classes: int) -> tuple[int, list[float]]:
-    label, *numbers = map(_number, words)  # the label may be a fraction, as NumPy writes it
+    label, *numbers = map(float, words)  # the label may be a fraction, as NumPy writes it
     if len(numbers) != _BOX_NUMBERS and (len(numbers) < _MIN_NUMBERS or len(numbers) % 2):
         raise ValueError(f"{len(words)} words, not a class and 4 numbers, or 3 or more points")
     if not 0 <= label < classes or label % 1:
@@ -400,13 +397,6 @@ def _parse(words: list[bytes], classes: int) -> tuple[int, list[float]]:
     if wrong is not None:
         raise ValueError(f"{wrong:g} is no fraction of the image's sides, from 0 to 1")
     return int(label), numbers
-
-
-def _number(word: bytes) -> float:
-    try:
-        return float(word)
-    except ValueError:
-        raise ValueError(f"{os.fsdecode(word[:40])!r} is not a number") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -448,11 +438,9 @@ class _YoloLabels(Annotations):
     def has_labels(self) -> bool:
         return True
 
-    def read(self, item: Item, class_name: bytes, class_names: Collection[bytes]) -> list[Box]:  # noqa: ARG002
-        placed = [(place_box(x, y, 1.0, 1.0), label) for label, x, y in self._edges(item, len(class_names))]
-        boxes = Boxes(dataclasses.replace(box, label=label) for box, label in placed if box is not None)
-        boxes.dropped = len(placed) - len(boxes)
-        return boxes
+    def read(self, item: Item, class_name: bytes, class_names: Collection[bytes]) -> list[Box | None]:  # noqa: ARG002
+        placed = ((place_box(x, y, 1.0, 1.0), label) for label, x, y in self._edges(item, len(class_names)))
+        return [box and dataclasses.replace(box, label=label) for box, label in placed]
 
     def flaws(self, item: Item, class_name: bytes) -> int:  # noqa: ARG002
         return functools.reduce(operator.or_, (flaws_of(x, y) for _, x, y in self._edges(item, MAX_CLASSES)), 0)
