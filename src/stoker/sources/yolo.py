@@ -267,7 +267,7 @@ def _warn_of_texts(builder: SourceBuilder, contents: _Contents) -> None:
     """Warn if no image has a text and, unless lists name the images, of texts that no image has."""
     paths, warn = builder.collector.paths(), builder.skipped.warn
     wanted = {_text_of(path, is_beside=contents.is_beside) for path in paths.values(0, len(paths))}
-    folders = sorted({posixpath.dirname(text) for text in wanted})
+    folders = sorted({text[: text.rfind(b"/") + 1] for text in wanted})
     in_each = in_order(functools.partial(_texts_in, builder.base), folders, builder.folder.requests_at_once)
     texts = {text for some in in_each for text in some}
     missing = sorted(wanted) if wanted.isdisjoint(texts) else []
@@ -277,10 +277,9 @@ def _warn_of_texts(builder: SourceBuilder, contents: _Contents) -> None:
 
 
 def _texts_in(base: bytes, folder: bytes) -> list[bytes]:
-    where = from_uri(join(base, folder).rstrip(b"/"))
-    names = [child.name for child in where.children()] if where.is_dir() else []
-    texts = (name for name in names if name.endswith(b".txt") and os.fsdecode(name) not in _CLASSES)
-    return [posixpath.join(folder, name) for name in texts if not name.startswith(b".")]
+    where, classes = from_uri(join(base, folder).rstrip(b"/")), {*map(os.fsencode, _CLASSES)}
+    names = {child.name for child in where.some_children()} if where.is_dir() else set()
+    return [folder + name for name in names - classes if name.endswith(b".txt") and not name.startswith(b".")]
 
 
 def _masks(builder: SourceBuilder, contents: _Contents) -> Cells:
