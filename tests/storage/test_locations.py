@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stoker.errors import ConfigError
-from stoker.storage import StoreLocation, from_uri, location
+from stoker.storage import StoreLocation, from_uri, is_absolute, location
 
 parts = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1), max_size=5).filter(
     lambda names: not {".", ".."} & set(names)
@@ -41,10 +41,13 @@ def test_its_parts_are_those_of_pathlib(names: list[str]) -> None:
         ("gs://bucket/a/b/", "gs://bucket", "a/b"),
         ("hdfs://host:8020/data", "hdfs://host:8020", "data"),
         ("hdfs:///data", "hdfs://", "data"),
+        ("S3://bucket/A", "s3://bucket", "A"),
+        ("HTTPS://host/a", "https://host", "a"),
     ],
 )
 def test_what_a_url_means(url: str, root: str, key: str) -> None:
-    assert location(url) == StoreLocation(root, key)
+    assert location(url) == from_uri(url.encode()) == StoreLocation(root, key)
+    assert is_absolute(url.encode())
 
 
 @pytest.mark.parametrize(
@@ -55,6 +58,7 @@ def test_what_a_url_means(url: str, root: str, key: str) -> None:
         ("s3:///a", "names no bucket"),
         ("", "the path is empty"),
         ("gs:/bucket/a", "write gs://bucket/a"),
+        ("GS:/bucket/a", "write GS://bucket/a"),
         ("s3://bucket/a//b", "an empty part"),
         ("gs://bucket/a/../b", "'..'"),
         ("s3://key:secret@bucket/a", "has credentials in it"),
@@ -69,7 +73,7 @@ def test_a_url_that_cannot_be_meant(url: str, problem: str) -> None:
 def test_a_path_stays_one() -> None:
     assert location("some/where") == Path("some/where")
     assert from_uri(b"/a/b") == Path("/a/b")
-    assert location("C:/x").is_local
+    assert location("C:/x").is_local and location("C://x").is_local
     assert location("/somewhere/gs:/x").is_local
     assert from_uri(b"s3://a//b/./c/../d") == StoreLocation("s3://a", "b/d")
     remote = StoreLocation("s3://bucket", "a")

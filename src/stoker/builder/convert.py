@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     Load = Callable[[Item, str], SourceImage]
     """Returns the image of an item of a split, as `stoker.sources.Source.load` does."""
 
-AT_ONCE = 64
+AT_ONCE_IN_STORES = 64
 """Images of a store that are requested at the same time: at 200 ms a request these are 320 a second."""
 
 AT_ONCE_BY_URL = 128
@@ -342,7 +342,7 @@ def class_number(label: int) -> bytes:
 def request_threads(tree: Source, threads: int) -> int:
     """Return the number of threads that load and process images, one each; ``threads`` for images on this machine."""
     if tree.latency != "web":
-        return threads if tree.latency == "disk" else max(threads, AT_ONCE)
+        return threads if tree.latency == "disk" else max(threads, AT_ONCE_IN_STORES)
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     few = AT_ONCE_BY_URL if files == resource.RLIM_INFINITY else min(AT_ONCE_BY_URL, files // _FILES_OF_A_REQUEST)
     return max(threads, few)

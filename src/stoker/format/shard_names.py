@@ -180,10 +180,10 @@ def may_hold_records(name: str) -> bool:
     """Return whether to read the first bytes of a file to look for records, though it is not named as a shard."""
     if TEMPORARY_MARK in name or name.startswith("."):
         return False
-    return not is_image_name(name) and not _OTHER.fullmatch(name)
+    return not _has_image_suffix(name) and not _OTHER.fullmatch(name)
 
 
-def is_image_name(name: str) -> bool:
+def _has_image_suffix(name: str) -> bool:
     """Return whether the extension of a file is that of an image."""
     _, dot, suffix = name.rpartition(".")
     return bool(dot) and suffix.lower() in IMAGE_SUFFIXES
@@ -238,7 +238,7 @@ def _below(folder: Location) -> Iterator[Location]:
 def _files(folder: Location, children: Iterable[Child]) -> Iterator[Location]:
     """Return the files of a folder, except those with names of images, of which there may be millions."""
     names = (os.fsdecode(child.name) for child in children if child.is_file)
-    return (folder / name for name in names if not is_image_name(name))
+    return (folder / name for name in names if not _has_image_suffix(name))
 
 
 def refuse_incomplete(path: Location, splits: Mapping[str, SplitShards]) -> None:
@@ -378,7 +378,7 @@ def records_below(top: Location, *, in_datasets: bool = False) -> Location | Non
             below += [candidate for candidate in inner if in_datasets or not is_dataset(candidate)]
         for folder in below[:_FOLDERS_TRIED]:
             files = [os.fsdecode(child.name) for child in _some_children(folder) if child.is_file]
-            if any(map(is_image_name, files)):
+            if any(map(_has_image_suffix, files)):
                 continue
             if any(parse_shard_name(name) is not None for name in files):
                 return folder

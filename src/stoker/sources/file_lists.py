@@ -34,7 +34,7 @@ from stoker.sources.items import Group, GrowingColumn, repeats_in
 from stoker.sources.labels import find_validation_labels, read_validation_labels
 from stoker.sources.names import IMAGES_FOLDER, SPLIT_FOLDERS, SPLIT_WORDS, splits_called_like
 from stoker.sources.source import LABEL_OPTIONS, Kind, Source, SourceBuilder
-from stoker.sources.tables import IMAGE_WORDS, LABEL, LABEL_NAME, are_classes, are_no_ids, classes_of, separator_of
+from stoker.sources.tables import IMAGE_COLUMNS, LABEL, LABEL_NAME, are_classes, are_no_ids, classes_of, separator_of
 from stoker.storage import Location, from_uri, is_absolute, is_path_error, is_web, join, location, split_bucket
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ _NO_CLASS = SPLIT_FOLDERS.keys() | {IMAGES_FOLDER}
 _SEPARATORS = {b"\t": "tab", b",": "comma", b" ": "blank"}
 """Separators of a path and its label, and their names."""
 _COLUMN_ENDS = (*_SEPARATORS, b";")
-_HEADER = re.compile(rf'"?({IMAGE_WORDS})"?\s*([\t,;].*| {LABEL_NAME.pattern})'.encode(), re.IGNORECASE)
+_HEADER = re.compile(rf'"?({IMAGE_COLUMNS})"?\s*([\t,;].*| {LABEL_NAME.pattern})'.encode(), re.IGNORECASE)
 """The first line of tables with paths and labels."""
 _NO_PATH = re.compile(rb"#.*|[^./]*")
 """The beginning of the first line of a table that is a comment or names columns, unless it is a file."""

@@ -48,10 +48,10 @@ TABLES = (".csv", ".tsv", ".jsonl", PARQUET_SUFFIX)
 TEXTS = (".txt", ".lst")
 """Suffixes of texts; the second one is that of MXNet's lists, with a number, a label and a path on each line."""
 
-IMAGE_WORDS = "path|file|file_?name|file_path|image|image_(?:id|name|path)|img|url|key"
+IMAGE_COLUMNS = "path|file|file_?name|file_path|image|image_(?:id|name|path)|img|url|key"
 """Names of columns with names of images."""
 
-IMAGE_WORD = re.compile(IMAGE_WORDS, re.IGNORECASE)
+IMAGE_COLUMN = re.compile(IMAGE_COLUMNS, re.IGNORECASE)
 _SEPARATOR_LINE = re.compile('\ufeff?"?sep=(.)"?', re.IGNORECASE)
 """The first line of a CSV for Excel."""
 _MAX_LINE_BYTES, _HEAD_BYTES = 2**24, 2**16
@@ -244,7 +244,7 @@ def _dialect_of_words(lines: Sequence[str]) -> _Dialect:
     is_counted = lines[first].strip().isdecimal() and any(len(line.split()) > 1 for line in lines[first + 1 :][:1])
     first += is_counted
     names = lines[first].split()
-    has_names = _has_names(names) and (is_counted or any(map(IMAGE_WORD.fullmatch, names)))
+    has_names = _has_names(names) and (is_counted or any(map(IMAGE_COLUMN.fullmatch, names)))
     first += has_names
     counts = {len(words) for line in lines[first:] if (words := line.split())}
     count = counts.pop() if len(counts) == 1 else min((_WORD_AND_REST, *counts))
@@ -266,7 +266,7 @@ def _default_names(count: int) -> list[str]:
 def _has_names(cells: Sequence[str]) -> bool:
     """Return whether the first line of a table names its columns: it has no image, or the word for such a column."""
     is_row = any(is_image_name(os.fsencode(cell)) for cell in cells if cell.isprintable())
-    return not is_row or any(map(IMAGE_WORD.fullmatch, cells))
+    return not is_row or any(map(IMAGE_COLUMN.fullmatch, cells))
 
 
 def _header_of(cells: list[str]) -> tuple[list[str], bool]:

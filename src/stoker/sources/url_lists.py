@@ -23,7 +23,7 @@ from stoker.sources.parquet import has_images
 from stoker.sources.parquet_files import PARQUET_SUFFIX
 from stoker.sources.reader import FileReader
 from stoker.sources.source import LABEL_OPTIONS, Kind, Source, SourceBuilder
-from stoker.sources.tables import IMAGE_WORD, TABLES, TableRows, damaged, find_classes_of, table_rows
+from stoker.sources.tables import IMAGE_COLUMN, TABLES, TableRows, damaged, find_classes_of, table_rows
 from stoker.sources.tar_format import may_be_tar
 from stoker.storage import Location, is_web, read_url, without_signature
 
@@ -51,7 +51,7 @@ def _has_urls(path: Location, image_column: str | None = None) -> bool:
     with contextlib.closing(table_rows(path)) as rows:
         try:
             first = [row for _, row in islice(rows, _LOOKED_AT)]
-            names = filter(IMAGE_WORD.fullmatch, {*chain(*first[:1])} - {_URL})
+            names = filter(IMAGE_COLUMN.fullmatch, {*chain(*first[:1])} - {_URL})
             if any((path.parent / str(first[0][name]).lstrip("/")).is_file() for name in names):
                 return False
             urls = (row[name] for row in first for name in row if name.lower() == _URL)

@@ -54,9 +54,8 @@ if TYPE_CHECKING:
     from stoker.storage.backend import Data, StoreSettings
     from stoker.storage.retrying import RetryingStore
 
-_SCHEME = re.compile(rb"[a-z][a-z0-9+.-]*://")
-_LONGEST_SCHEME = 32
-_URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?P<bucket>[^/]*)(?:/(?P<key>.*))?", re.DOTALL)
+_SCHEME = re.compile(rb"[a-z][a-z0-9+.-]{1,28}://", re.IGNORECASE)  # one letter is a drive of Windows
+_URL = re.compile(r"[a-z][a-z0-9+.-]*://(?P<bucket>[^/]*)(?:/(?P<key>.*))?", re.DOTALL)
 _HUB = re.compile(r"hf://(?P<bucket>datasets/[^/@]+/[^/@]+(?:@(?:refs/\w+/)?[^/@]+)?)(?:/(?P<key>.*))?", re.DOTALL)
 _REQUESTS = 32
 _MAX_WAYS = 1000
@@ -802,7 +801,8 @@ def _restored(root: str, key: str, given: stores.Given) -> StoreLocation:
 
 def _split(url: str) -> tuple[str, str, str]:
     """Return the store of a URL, the key, and the query, which only web URLs have."""
-    query, scheme = "", url.partition("://")[0]
+    query, scheme = "", url.partition("://")[0].lower()
+    url = scheme + url[len(scheme) :]
     if is_web(os.fsencode(url)):
         url, _, query = url.partition("?")
     match = (_HUB if scheme == "hf" else _URL).fullmatch(url)
@@ -858,7 +858,7 @@ def location(text: LocationLike, **settings: Unpack[StoreSettings]) -> Location:
     if not plain:
         raise ConfigError("the path is empty; for the current directory write a dot")
     scheme, slash, rest = plain.partition(":/")
-    if slash and scheme in BACKENDS and not rest.startswith("/"):  # pathlib makes one slash of two
+    if slash and scheme.lower() in BACKENDS and not rest.startswith("/"):  # pathlib makes one slash of two
         message = f"{plain.partition('?')[0]} looks like a URL that has lost a slash"
         rest = rest.partition("?")[0]
         raise ConfigError(f"{message}; write {scheme}://{rest}, not as a pathlib.Path, or a folder's absolute path")
@@ -955,7 +955,7 @@ def _encoded(name: str) -> bytes:
 
 
 def _is_url(text: bytes) -> bool:
-    return _SCHEME.match(text, 0, _LONGEST_SCHEME) is not None
+    return _SCHEME.match(text) is not None
 
 
 def _answered(question: Callable[[], bool]) -> bool:
