@@ -35,12 +35,6 @@ _ENDLESS = 2**31
 
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", re.ASCII)
 
-VALIDATION_NAMES = ("validation", "val", "valid", "dev")
-"""Names that people give the split validation."""
-
-SPLIT_NAMES = {"train": "train", **dict.fromkeys(VALIDATION_NAMES, "validation"), "test": "test"}
-"""Names that people give splits and their folders, and the split that each means."""
-
 IMAGE_SUFFIXES = {
     **dict.fromkeys(("jpg", "jpeg", "jpe", "jfif"), "jpeg"),
     **{name: name for name in ("png", "webp", "gif", "bmp", "avif")},
@@ -162,11 +156,6 @@ def format_seconds(seconds: float) -> str:
 def format_count(count: int, noun: str) -> str:
     """Return a number of things for a person: ``1 record``, ``2,000 records``, ``2 classes``."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}{'es' if noun[-1] in 'sx' else 's'}"
-
-
-def full_split_name(split: str) -> str:
-    """Return the name of a split as Stoker writes it: `VALIDATION_NAMES` mean validation everywhere."""
-    return SPLIT_NAMES.get(split, split)
 
 
 def check_range(name: str, value: int, low: int, high: int) -> int:

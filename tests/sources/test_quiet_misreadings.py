@@ -194,8 +194,9 @@ def test_a_folder_called_after_masks_at_its_end_has_masks(tmp_path: Path) -> Non
     assert (source.classes, len(source.table)) == ((), 3)
 
 
-def test_splits_in_a_folder_alone_in_another_are_splits(tmp_path: Path) -> None:
-    names = [f"x/{split}/{name}/{split}.jpg" for split in ("train", "val", "test") for name in ("normal", "ill")]
+@pytest.mark.parametrize("splits", [("train", "val", "test"), ("Train", "Val", "Test"), ("training", "dev", "testing")])
+def test_splits_in_a_folder_alone_in_another_are_splits(tmp_path: Path, splits: tuple[str, ...]) -> None:
+    names = [f"x/{split}/{name}/{split}.jpg" for split in splits for name in ("normal", "ill")]
     root = write(tmp_path, {name: picture(0) for name in names})
     source = listing(root)
     assert (sorted(source.splits), len(source.classes)) == (["test", "train", "validation"], 2)

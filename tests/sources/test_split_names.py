@@ -9,6 +9,7 @@ import pytest
 
 import stoker
 from sources.making import check_refused, fill, listing, split_sizes, tar_bytes, write
+from stoker.builder import BuildOptions
 from stoker.format import parse_shard_name
 
 if TYPE_CHECKING:
@@ -103,13 +104,20 @@ def test_two_tables_of_validation_are_refused(tmp_path: Path) -> None:
     check_refused(tmp_path, match=r"val/metadata\.csv and .*valid/metadata\.csv")
 
 
-@pytest.mark.parametrize("name", ["val", "valid", "dev"])
+@pytest.mark.parametrize("name", ["val", "valid", "dev", "Val"])
 def test_names_of_validation_as_a_setting(name: str, tmp_path: Path) -> None:
     class_folders(tmp_path, "validation")
     assert len(stoker.open(tmp_path, split=name)) == 1
     record = {"image": np.zeros((4, 4, 3), np.uint8), "label": 0}
     stoker.build({"train": [record] * 2, name: [record]}, tmp_path / "out", progress=False)
     assert len(stoker.open(tmp_path / "out", split="validation")) == 1
+    assert BuildOptions(split_fraction=f"{name}=0.5").settings(None).held_out == ("validation", 0.5)
+
+
+@pytest.mark.parametrize("names", [("training", "testing"), ("Train", "TEST")])
+def test_names_of_folders_as_settings(names: tuple[str, str], tmp_path: Path) -> None:
+    class_folders(tmp_path, "val")
+    assert [len(stoker.open(tmp_path, split=name)) for name in names] == [2, 1]
 
 
 def test_names_of_validation_in_names_of_shards() -> None:

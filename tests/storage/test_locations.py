@@ -73,7 +73,8 @@ def test_a_url_that_cannot_be_meant(url: str, problem: str) -> None:
 def test_a_path_stays_one() -> None:
     assert location("some/where") == Path("some/where")
     assert from_uri(b"/a/b") == Path("/a/b")
-    assert location("C:/x").is_local and location("C://x").is_local
+    assert location("C:/x").is_local
+    assert location("C://x").is_local
     assert location("/somewhere/gs:/x").is_local
     assert from_uri(b"s3://a//b/./c/../d") == StoreLocation("s3://a", "b/d")
     remote = StoreLocation("s3://bucket", "a")

@@ -24,7 +24,7 @@ from stoker.format import (
     read_manifest,
     sizes_path,
 )
-from stoker.sources import SPLITS
+from stoker.splits import SPLITS
 from stoker.storage import TEMPORARY_MARK, check_directory, location, stoppable_pool, sync_directory
 
 if TYPE_CHECKING:

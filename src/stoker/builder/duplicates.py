@@ -13,7 +13,8 @@ from stoker.config import option
 from stoker.errors import ConfigError
 from stoker.format import ItemReject
 from stoker.progress import Tally
-from stoker.sources import SPLITS, image_digest
+from stoker.sources import image_digest
+from stoker.splits import SPLITS
 from stoker.storage import stoppable_pool
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from stoker import _native
 from stoker.config import format_count, format_size, option
 from stoker.errors import ConfigError, SourceError
 from stoker.format import MAX_SHARDS, contents_of, no_records, records_below
-from stoker.sources import SPLITS, list_source, sum_of, with_objects
+from stoker.sources import list_source, sum_of, with_objects
+from stoker.splits import SPLITS
 from stoker.storage import location
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
-from stoker.config import available_cpus, check_size, full_split_name, option, refuse_contradicting, refuse_ineffective
+from stoker.config import available_cpus, check_size, option, refuse_contradicting, refuse_ineffective
 from stoker.declare import Command, Instance, Range
 from stoker.errors import ConfigError
 from stoker.format import (
@@ -32,6 +32,7 @@ from stoker.recipe import (
     parse_resize,
 )
 from stoker.sources import SourceOptions
+from stoker.splits import full_split_name
 from stoker.storage import location
 from stoker.types import Compression, DecodeMode, Exif
 

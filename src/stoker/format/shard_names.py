@@ -14,11 +14,12 @@ import shlex
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
-from stoker.config import IMAGE_SUFFIXES, SPLIT_NAMES, full_split_name, option
+from stoker.config import IMAGE_SUFFIXES, option
 from stoker.errors import ConfigError, DatasetNotFoundError
 from stoker.format.directory import JOURNAL_NAME, LABELS_NAME, MANIFEST_NAME, REJECTS_NAME, is_dataset, is_unfinished
 from stoker.format.frames import holds_records
 from stoker.format.index import INDEX_FOLDER, INDEX_SUFFIX
+from stoker.splits import SHARD_WORDS, splits_in
 from stoker.storage import TEMPORARY_MARK, location, stoppable_pool
 
 if TYPE_CHECKING:
@@ -50,9 +51,6 @@ _OTHER = re.compile(
     re.ASCII | re.IGNORECASE | re.DOTALL,
 )
 """Texts, archives and indexes: like images, they are never opened to look for records."""
-_SPLIT_WORD = re.compile(rf"(?:^|[^a-z])({'|'.join(SPLIT_NAMES)})(?:$|[^a-z])", re.ASCII)
-
-
 _COMPANIONS = frozenset(
     (MANIFEST_NAME, LABELS_NAME, REJECTS_NAME, JOURNAL_NAME, INDEX_FOLDER, "dataset_info.json", "features.json")
 )
@@ -155,7 +153,7 @@ def parse_shard_name(name: str) -> ShardName | None:
 
     Known names are ``train-00000-of-01024`` (Google's scripts), the same with ``.tfrecord``,
     ``NAME-train.tfrecord-00000-of-00008`` (TFDS), and any other name that ends in ``.tfrecord`` or ``.tfrecords``. The
-    split is the word ``train``, ``validation``, ``val`` or ``test`` in the name, else ``train``.
+    split is that of the first of `SHARD_WORDS` in the name, else ``train``.
     """
     if name.endswith(INDEX_SUFFIX) or TEMPORARY_MARK in name or name.startswith("."):
         return None
@@ -190,10 +188,7 @@ def _has_image_suffix(name: str) -> bool:
 
 
 def _split_in(stem: str) -> str:
-    match = _SPLIT_WORD.search(stem.lower())
-    if match is None:
-        return "train"
-    return full_split_name(match[1])
+    return next(iter(splits_in(stem, SHARD_WORDS)), "train")
 
 
 # Which files are shards.
@@ -210,7 +205,7 @@ class SplitShards:
 def find_shards(named: LocationLike) -> dict[str, SplitShards]:
     """Return by split the shards in a directory without a manifest, or those that a file or a pattern names.
 
-    Shards in folders ``train``, ``val``, ``validation`` and ``test`` of a directory belong to the split of that name;
+    Shards in folders of a directory that are called by `SHARD_WORDS` belong to the split of that name;
     they count only if none lies in the directory itself. A file or a pattern has no missing shards: whoever names some
     of the shards wants these. Without any shard the result is empty.
 
@@ -228,7 +223,7 @@ def find_shards(named: LocationLike) -> dict[str, SplitShards]:
         return {split: SplitShards(tuple(paths), ()) for split, paths in sorted(groups.items())}
     children = path.children()
     folders = (os.fsdecode(child.name) for child in children if child.is_folder)
-    return group_shards(_files(path, children), {name: _below(path / name) for name in folders if name in SPLIT_NAMES})
+    return group_shards(_files(path, children), {name: _below(path / name) for name in folders if name in SHARD_WORDS})
 
 
 def _below(folder: Location) -> Iterator[Location]:
@@ -260,9 +255,9 @@ def group_shards(files: Iterable[Location], folders: Mapping[str, Iterable[Locat
     if not groups:
         for folder, below in folders.items():
             shards = [
-                (replace(shard_name, split=SPLIT_NAMES[folder]), path) for shard_name, path in _shards_among(below)
+                (replace(shard_name, split=SHARD_WORDS[folder]), path) for shard_name, path in _shards_among(below)
             ]
-            groups.setdefault(SPLIT_NAMES[folder], []).extend(shards)
+            groups.setdefault(SHARD_WORDS[folder], []).extend(shards)
     return {split: _found_split(shards) for split, shards in sorted(groups.items()) if shards}
 
 

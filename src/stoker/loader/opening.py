@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, cast, get_args
 
-from stoker.config import check_choice, full_split_name, refuse_ineffective
+from stoker.config import check_choice, refuse_ineffective
 from stoker.errors import ConfigError, DatasetNotFoundError, ManifestError, SourceError
 from stoker.format import (
     BACKGROUND,
@@ -31,7 +31,8 @@ from stoker.loader.dataset import Dataset
 from stoker.loader.readers import ImageFiles, ShardRecords
 from stoker.loader.shards import listed_shards, open_found, open_listed
 from stoker.progress import progress_of_call
-from stoker.sources import SPLITS, SourceOptions, given_splits, index_records, is_sequence, list_source
+from stoker.sources import SourceOptions, given_splits, index_records, is_sequence, list_source
+from stoker.splits import SPLITS, full_split_name
 from stoker.storage import Location, location
 from stoker.types import Exif, Mode
 
@@ -88,7 +89,7 @@ def open_dataset(
             records of a program, as `stoker.build` takes them: a sequence of dicts or of pairs of image and label, a
             ``datasets.Dataset``, or a mapping from splits to any of these; see docs/how-to/build.md. Opening reads all
             of their classes. Images are read when they are used, one record at a time; ``threads`` of a loader decode.
-        split: Name of the split; may be omitted if there is only one. ``val`` is another name for ``validation``.
+        split: The split, by any name that its folder may have (``val``); may be omitted if there is only one.
         keys: For TFRecords of other origin: the features that hold image, label and so on, and whether classes count
             from 0 or 1. Omitted keys are found from the first record; labels are as stored. Names of classes are
             read from ``labels.txt`` or TFDS's ``label.labels.txt`` beside the shards; without it, ``classes`` is empty.

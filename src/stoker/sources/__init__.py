@@ -6,7 +6,7 @@
 - ``reader``: reads the items of a source; ``parquet_files``: reads Parquet
 - ``boxes``: boxes; ``drawn_masks``: masks; ``pixels``: images and masks beside an image
 - ``tables``: rows and columns of tables
-- ``names``, ``split_lists``, ``known_layouts``: splits and classes by names of files and folders
+- ``names``, ``split_lists``, ``known_layouts``: classes and splits by names of files and folders; see `stoker.splits`
 - ``labels``: formats of labels, and ImageNet's 1,000 classes
 - ``records``: records that a program has in sequences and iterables, and datasets of other libraries
 - ``files``, ``tar_format``: reading folders, files and tars
@@ -21,7 +21,7 @@ from __future__ import annotations
 from stoker.sources.boxes import EMPTY, OUTSIDE, Annotations, BoxFolder, flaws_of, read_boxes
 from stoker.sources.file_lists import find_files, is_config, read_config, shuffled
 from stoker.sources.files import in_order
-from stoker.sources.items import SPLITS, Item, ItemTable, ItemTableBuilder, counts_of, new_column, sum_of
+from stoker.sources.items import Item, ItemTable, ItemTableBuilder, counts_of, new_column, sum_of
 from stoker.sources.kinds import SOURCE_KINDS, list_source
 from stoker.sources.labels import LabelMap, bundled_label_map, has_control_character, one_line, read_label_map
 from stoker.sources.listing import read_listing, write_listing

@@ -33,19 +33,10 @@ from stoker.sources.image_tables import image_base
 from stoker.sources.items import GrowingBlobs, GrowingColumn
 from stoker.sources.labels import has_control_character
 from stoker.sources.look import Look, is_built_in
-from stoker.sources.names import (
-    SPLIT_FOLDERS,
-    SPLIT_WORDS,
-    find_moved,
-    path_below,
-    path_ends,
-    path_parts,
-    shown_names,
-    without_own,
-    without_year,
-)
+from stoker.sources.names import find_moved, path_below, path_ends, path_parts, shown_names, without_own
 from stoker.sources.reader import Cells, json_bytes
 from stoker.sources.source import Kind, Source, SourceBuilder
+from stoker.splits import SPLIT_FOLDERS, SPLIT_WORDS, SPLITS, without_year
 from stoker.storage import Location, from_uri, is_absolute, join
 from stoker.strict_json import no_constant
 from stoker.types import MAX_CLASSES
@@ -68,8 +59,8 @@ _HEAD_BYTES = 2**16
 _ANNOTATIONS, _IMAGES, _DATA = "annotations", "images", "data"
 _ROBOFLOW = "_annotations.coco.json"
 _IN_SPLITS = (_ROBOFLOW, "labels.json", "annotations.json", f"{_ANNOTATIONS}/instances.json")
-_STARTS = {"train": "train", "val": "validation", "test": "test"}
-_IMAGE_FOLDER = re.compile("train|val|test|unlabeled", re.IGNORECASE)
+_STARTS = {"train": "train", "val": "validation", "test": "test"}  # as in ``valminusminival2014``, ``testdev2017``
+_IMAGE_FOLDER = re.compile("|".join((*_STARTS, "unlabeled")), re.IGNORECASE)
 _INSTANCES, _UNANNOTATED = "instances", "image_info"
 _TRIED, _TRIED_IMAGES = 32, 8
 
@@ -189,7 +180,7 @@ def of_each_split(files: Sequence[CocoFile]) -> list[CocoFile]:
     if len(by_split) < len(chosen) or len({file.subject for file in chosen}) > 1:
         return []
     by_split = {file.split: file for file in files if file.subject == _UNANNOTATED} | by_split
-    return [by_split[split] for split in _STARTS.values() if split in by_split]
+    return [by_split[split] for split in SPLITS if split in by_split]
 
 
 def find_images(file: CocoFile, paths: Sequence[bytes], within: Location | None) -> Location:

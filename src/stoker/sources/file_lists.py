@@ -32,9 +32,10 @@ from stoker.sources.files import in_order, numbered_lines, size_or_zero, text_of
 from stoker.sources.image_tables import find_tables, image_base, list_tables, split_alone
 from stoker.sources.items import Group, GrowingColumn, repeats_in
 from stoker.sources.labels import find_validation_labels, read_validation_labels
-from stoker.sources.names import IMAGES_FOLDER, SPLIT_FOLDERS, SPLIT_WORDS, splits_called_like
+from stoker.sources.names import IMAGES_FOLDER
 from stoker.sources.source import LABEL_OPTIONS, Kind, Source, SourceBuilder
 from stoker.sources.tables import IMAGE_COLUMNS, LABEL, LABEL_NAME, are_classes, are_no_ids, classes_of, separator_of
+from stoker.splits import SPLIT_FOLDERS, SPLIT_WORDS, splits_called_like
 from stoker.storage import Location, from_uri, is_absolute, is_path_error, is_web, join, location, split_bucket
 
 if TYPE_CHECKING:

@@ -37,7 +37,6 @@ from stoker.sources.image_tables import (
     split_in_name,
     why_unused,
 )
-from stoker.sources.items import SPLITS
 from stoker.sources.known_layouts import (
     CONVERT,
     VIEW,
@@ -59,21 +58,11 @@ from stoker.sources.labels import (
     missing_labels_advice,
     read_validation_labels,
 )
-from stoker.sources.names import (
-    ANNOTATION_FOLDERS,
-    IMAGES_FOLDER,
-    SPLIT_FOLDERS,
-    SPLIT_WORDS,
-    are_splits,
-    is_image_name,
-    is_sidecar,
-    shown_names,
-    splits_among,
-    splits_called_like,
-)
+from stoker.sources.names import ANNOTATION_FOLDERS, IMAGES_FOLDER, is_image_name, is_sidecar, shown_names
 from stoker.sources.parquet_files import ARROW_SUFFIX, PARQUET_SUFFIX
 from stoker.sources.source import Kind, Source, SourceBuilder
 from stoker.sources.split_lists import divide_by_lists
+from stoker.splits import ANY_SPLIT, SPLIT_FOLDERS, SPLIT_WORDS, SPLITS, are_splits, splits_among, splits_called_like
 from stoker.storage import Child, Location, from_uri, location
 
 if TYPE_CHECKING:
@@ -98,7 +87,7 @@ _CAMERA = re.compile(rf"DCIM|[1-9][0-9]{{2}}(?=.*[A-Z_])[A-Z0-9_]{{5}}|Photos fr
 
 _WORD_AND_NUMBER = re.compile(r"(?P<word>[^/]*[A-Za-z][^/]*)[-_. ](?P<number>[0-9]+)\.[A-Za-z]+")
 _NUMBER_AND_WORD = re.compile(r"(?P<number>[0-9]+)[-_. ](?P<word>[^/0-9]*[A-Za-z][^/0-9]*)\.[A-Za-z]+")
-_SPLIT_AND_MORE = re.compile(rf"({'|'.join(SPLIT_WORDS)})[-_. ].*", re.IGNORECASE)
+_SPLIT_AND_MORE = re.compile(rf"({ANY_SPLIT})[-_. ].*", re.IGNORECASE)
 _TO_ROWS = r"s/^(.*)[-_. ][0-9]+\.[A-Za-z]+$/&,\1/p"
 _TO_ROWS_OF_WORDS = r"s/^[0-9]+[-_. ](.*)\.[A-Za-z]+$/&,\1/p"
 _TO_ROWS_OF_NUMBERS = r"s/^([0-9]+)_.*$/&,\1/p"

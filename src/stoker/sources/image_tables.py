@@ -31,9 +31,6 @@ from stoker.sources.files import in_order, sizes_of
 from stoker.sources.labels import CLASS_LISTS, LABEL_LISTS, TEXT_LISTS, read_label_map
 from stoker.sources.names import (
     MASK_WORDS,
-    SPLIT_FOLDERS,
-    SPLIT_WORDS,
-    are_splits,
     divide_suffix,
     find_moved,
     is_image_name,
@@ -42,7 +39,6 @@ from stoker.sources.names import (
     path_parts,
     shown_names,
     split_of_folder,
-    splits_among,
     without_own,
 )
 from stoker.sources.options import SEPARATORS, SourceOptions
@@ -69,6 +65,7 @@ from stoker.sources.tables import (
     with_captions,
 )
 from stoker.sources.url_lists import claim_urls
+from stoker.splits import ANY_SPLIT, SPLIT_FOLDERS, SPLIT_WORDS, are_splits, splits_among
 from stoker.storage import Location, is_absolute, is_web, join, location
 
 if TYPE_CHECKING:
@@ -94,7 +91,7 @@ _CORNERS = (
 _BOX = "bbox"
 _RUN_LENGTHS = re.compile(r"(.+[_ ])?(encoded[_ ]?pixels|rle)([_ ].+)?", re.IGNORECASE)
 _HEADLESS, _NUMBER = re.compile("column_[0-9]+"), re.compile(r"([0-9]+\.?[0-9]*)?")
-_SPLIT_FLAG = re.compile(rf"(is|in)[_ ]?({'|'.join(SPLIT_WORDS)})([_ ].*)?", re.IGNORECASE)
+_SPLIT_FLAG = re.compile(rf"(is|in)[_ ]?({ANY_SPLIT})([_ ].*)?", re.IGNORECASE)
 """Names of columns of 0 and 1 that say the split."""
 _NO_CLASSES = "or a pattern such as '*.jpg' to read no classes"
 _MASKS = re.compile(MASK_WORDS, re.IGNORECASE)

@@ -22,6 +22,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from stoker.errors import SourceError
+from stoker.splits import SPLITS
 from stoker.storage import append_to_scratch, reserve_scratch, scratch_file, without_signature
 
 if TYPE_CHECKING:
@@ -44,9 +45,6 @@ _SAMPLED_ROWS, _MAX_CUTS = 2**12, 2**7
 _WHY = "the listing of a source with millions of images lies there"
 _TAKEN_ROWS = 2**14
 _TYPES = {"i": np.int32, "q": np.int64}
-
-SPLITS = ("train", "validation", "test")
-"""All possible splits, in the order of the table."""
 
 _ROWS_AT_A_TIME = 2**14
 _MAX_GROUPS = 2**17

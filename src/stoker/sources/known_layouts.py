@@ -21,21 +21,10 @@ from stoker.errors import ImageError, SourceError
 from stoker.sources.coco import coco_of_classes, is_coco
 from stoker.sources.files import in_order
 from stoker.sources.image_tables import ImageTable, check_against_folders, find_tables, is_table, why_no_images
-from stoker.sources.items import SPLITS
-from stoker.sources.names import (
-    ANNOTATION_FOLDERS,
-    IMAGE_WORDS,
-    MASK_WORDS,
-    SPLIT_FOLDERS,
-    SPLIT_WORDS,
-    is_image_name,
-    may_be_image,
-    shown_names,
-    splits_among,
-    without_year,
-)
+from stoker.sources.names import ANNOTATION_FOLDERS, IMAGE_WORDS, MASK_WORDS, is_image_name, may_be_image, shown_names
 from stoker.sources.parquet_files import ARROW_SUFFIX, PARQUET_SUFFIX
 from stoker.sources.split_lists import find_lists
+from stoker.splits import ANY_SPLIT, SPLIT_FOLDERS, SPLITS, splits_among, splits_in, without_year
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -46,9 +35,9 @@ if TYPE_CHECKING:
 
 
 _NEUTRAL = re.compile(
-    "(?<![a-z])(all|batch|clips?|data|dataset|dcim|dev|files?|folder|frames|full|images?|imgs?|inputs?|jpegs?|jpg"
+    f"(?<![a-z])({ANY_SPLIT}|all|batch|clips?|data|dataset|dcim|files?|folder|frames|full|images?|imgs?|inputs?|jpegs?|jpg"
     "|jpegimages|leftimg8bit|original|part|patch|patients?|photos|pics|pictures|png|raw|resized|rgb|seq(uence)?s?|set"
-    "|stud(y|ies)|test(ing)?|train(ing)?|(un)?labell?ed|v(?=[0-9])|val(id(ation)?)?|videos?)[0-9]*(?![a-z0-9])",
+    "|stud(y|ies)|(un)?labell?ed|v(?=[0-9])|videos?)[0-9]*(?![a-z0-9])",
     re.IGNORECASE,
 )
 """Words in names of folders that do not say what is in images."""
@@ -65,7 +54,7 @@ _ARRAYS = {
     "train_X.bin": "STL10",
 }
 """Files of pixels and labels, and the class of torchvision that reads them; CIFAR-100 is `_CIFAR_100`."""
-_TRAIN, _OF_SPLIT = (
+_TRAIN, _OF_SPLIT = (  # without ``dev``, ``training`` and ``testing``, which begin names of classes
     re.compile(rf"({words})([-_. 0-9].*|[AB])?", re.IGNORECASE).fullmatch
     for words in ("train", "train|val|valid|validation|test")
 )
@@ -174,8 +163,7 @@ def _links(look: Look, base: Location, names: Sequence[str]) -> str:
     """Return what to type to read folders as the splits in their names; empty if the names have none."""
     folders: dict[str, list[Location]] = {}
     for name in names:
-        words = {SPLIT_WORDS[word] for word in re.split("[^a-z]+", name.lower()) if word in SPLIT_WORDS}
-        folders.setdefault(" ".join(words), []).append(_alone_in(look, base / name)[-1])
+        folders.setdefault(" ".join({*splits_in(name)}), []).append(_alone_in(look, base / name)[-1])
     folders.pop("", None)
     if not folders.keys() > {"train"} or any(len(same) > 1 or split not in SPLITS for split, same in folders.items()):
         return ""

@@ -19,10 +19,11 @@ import numpy as np
 from stoker import _native
 from stoker.errors import ConfigError
 from stoker.sources.boxes import Annotations, BoxFolder, MappedBoxes, TableBoxes
-from stoker.sources.items import SPLITS, Blobs, Column, ItemTable, chunks, row_range
+from stoker.sources.items import Blobs, Column, ItemTable, chunks, row_range
 from stoker.sources.kinds import KINDS
 from stoker.sources.reader import to_bytes, to_text
 from stoker.sources.source import Source
+from stoker.splits import SPLITS
 from stoker.storage import Location, Staging, append_to_scratch, scratch_file
 from stoker.strict_json import parse_json
 

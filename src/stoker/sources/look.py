@@ -17,13 +17,14 @@ from __future__ import annotations
 import os
 from collections import Counter
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from stoker.format import is_dataset
 from stoker.sources.files import DATASET_MARKS, folders_in, some_entries
-from stoker.sources.names import NOT_CLASSES, is_image_name, is_sidecar
+from stoker.sources.names import JUNK, NOT_CLASSES, is_image_name, is_sidecar
 from stoker.sources.options import SourceOptions
+from stoker.splits import splits_among
 from stoker.storage import Child, Location, location
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-_SPLIT_NAMES = ("train", "validation", "val")
+_MAIN_SPLITS = ("train", "validation", "val")  # asked for one by one: millions of files may lie beside them
 _BESIDE_IMAGES = NOT_CLASSES | {b"Images"}
 _LOOKED_AT = 1000
 _FEW = 4  # up to so many folders are checked for datasets: the number of folders decides the kind of a source
@@ -63,13 +64,21 @@ def find_layout(root: Location, without: Location | None = None) -> Layout:
     if annotations is not None and (root.parent / annotations).is_dir():
         return Layout(root, (root, root.parent))
     alone = [] if _holds_splits(root) else list(islice(_other_folders(root, NOT_CLASSES, without), 2))
-    if len(alone) == 1 and _holds_splits(inner_folder := root / os.fsdecode(alone[0])):
-        return Layout(inner_folder, (inner_folder, root), is_alone=True)
+    if len(alone) == 1 and (_holds_splits(lone := root / os.fsdecode(alone[0])) or _holds_only_splits(root, lone)):
+        return Layout(lone, (lone, root), is_alone=True)
     return Layout(root, (root,))
 
 
 def _holds_splits(folder: Location) -> bool:
-    return any((folder / name).is_dir() for name in _SPLIT_NAMES)
+    return any((folder / name).is_dir() for name in _MAIN_SPLITS)
+
+
+def _holds_only_splits(root: Location, lone: Location) -> bool:
+    """Return whether a folder holds several splits, called in any case, with no file in it or beside it."""
+    some = dict(chain(*(islice(some_entries(folder.to_uri()), _LOOKED_AT) for folder in (root, lone))))
+    names = {name for name in some if name not in JUNK and name[:1] != b"."} - {os.fsencode(lone.name)}
+    splits = splits_among(names)
+    return len({*splits.values()}) == len(names) > 1 and all(some[name] for name in names)
 
 
 def is_built_in(folder: Location, without: Location | None) -> bool:

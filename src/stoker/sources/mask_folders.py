@@ -23,18 +23,11 @@ from stoker.sources.coco import find_coco
 from stoker.sources.drawn_masks import EXAMPLES, Colours, are_coloured, read_colours
 from stoker.sources.files import images_among
 from stoker.sources.items import GrowingBlobs
-from stoker.sources.names import (
-    IMAGE_WORDS,
-    MASK_WORDS,
-    SPLIT_WORDS,
-    divide_suffix,
-    is_image_name,
-    path_below,
-    without_year,
-)
+from stoker.sources.names import IMAGE_WORDS, MASK_WORDS, divide_suffix, is_image_name, path_below
 from stoker.sources.reader import Cells, json_bytes
 from stoker.sources.source import Kind, Source, SourceBuilder
 from stoker.sources.split_lists import divide_by_lists
+from stoker.splits import ANY_SPLIT, SPLIT_WORDS, without_year
 from stoker.storage import Location, from_uri, join
 
 if TYPE_CHECKING:
@@ -43,12 +36,11 @@ if TYPE_CHECKING:
     from stoker.sources.look import Look
 
 
-_SPLIT = "|".join(SPLIT_WORDS)
 _FOLDER = re.compile(
-    rf"(?:(?P<split>{_SPLIT})[-_ ]?|default)?"
+    rf"(?:(?P<split>{ANY_SPLIT})[-_ ]?|default)?"
     rf"(?:(?P<images>{IMAGE_WORDS})"
     rf"|(?P<masks>(?:[-_0-9a-z]+[-_ ])?(?:{MASK_WORDS})(?:[-_ ]?(?:masks?|labels?|images?|imgs?))?))?"
-    rf"(?:[-_ ](?P<after>{_SPLIT}|png|jpe?g|tiff?))?",
+    rf"(?:[-_ ](?P<after>{ANY_SPLIT}|png|jpe?g|tiff?))?",
     re.IGNORECASE,
 )
 _IMAGE_AFFIX = re.compile(rb"^im(g|age)?s?[-_ ]?(?=[0-9])|[-_. ](leftImg8bit|image|img|rgb|sat)$", re.IGNORECASE)

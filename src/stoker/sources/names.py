@@ -1,4 +1,4 @@
-r"""Splits, classes, images and sidecars by names of files and folders; and files by paths of another computer.
+r"""Classes, images and sidecars by names of files and folders; and files by paths of another computer.
 
 A table or a COCO file may name files by paths of another computer: absolute ones (``/data/photos/1.jpg``), those of
 Windows (``photos\cats\1.jpg``), or ones that lead out of the folder (``../photos/1.jpg``). All files of such a folder
@@ -12,26 +12,20 @@ import re
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, AnyStr
 
-from stoker.config import IMAGE_SUFFIXES, SPLIT_NAMES, format_some, option
+from stoker.config import IMAGE_SUFFIXES, format_some, option
 from stoker.errors import SourceError
+from stoker.splits import ANY_SPLIT, SPLIT_WORDS
 from stoker.storage import Location, from_uri, join
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
 
-SPLIT_WORDS = {**SPLIT_NAMES, "training": "train", "testing": "test"}
-"""Words for splits in tables, and in names of folders and lists."""
-
-_CASES = (str.lower, str.capitalize, str.upper)
-SPLIT_FOLDERS = {case(word).encode(): split for word, split in SPLIT_WORDS.items() for case in _CASES}
-"""Names of folders that are splits if they hold classes, and the split of each; see `splits_among`."""
-
 IMAGE_WORDS = "images?|imgs?|jpegimages|leftimg8bit|rgb|frames|photos?|pictures|inputs?"
 """Words in names of folders of images that do not name a class."""
 
 _SPLIT_FOLDER = re.compile(
-    rf"(?:stage_?[0-9]_)?({'|'.join(SPLIT_WORDS)})[0-9]?([-_ ]?({IMAGE_WORDS}|jpe?gs?|pngs?|tiffs?|set))?",
+    rf"(?:stage_?[0-9]_)?({ANY_SPLIT})[0-9]?([-_ ]?({IMAGE_WORDS}|jpe?gs?|pngs?|tiffs?|set))?",
     re.IGNORECASE,
 )
 
@@ -69,38 +63,10 @@ _SHOWN = 5
 _DRIVE, _LONGEST = re.compile(rb"[A-Za-z]:"), 4096
 
 
-def without_year(name: str) -> str:
-    """Return the name of a split without a year or number at its end, as in COCO's ``train2017``."""
-    return name.rstrip("0123456789")
-
-
 def split_of_folder(name: bytes) -> str | None:
     """Return the split in the name of a folder of images, such as Kaggle's ``test1`` or ``test-jpg``; None without."""
     words = _SPLIT_FOLDER.fullmatch(os.fsdecode(name))
     return SPLIT_WORDS[words[1].lower()] if words else None
-
-
-def splits_among(names: Collection[bytes]) -> dict[bytes, str]:
-    """Return the folders named after splits, and their splits; ``valid`` and ``dev`` count only beside ``train``."""
-    splits = {name: split for name, split in SPLIT_FOLDERS.items() if name in names}
-    left_out = () if "train" in splits.values() else (b"valid", b"dev")
-    return {name: split for name, split in splits.items() if name.lower() not in left_out}
-
-
-def splits_called_like(name: bytes) -> list[bytes]:
-    """Return the names of all splits in the case of one of them: ``Validation``, ``Test``, ... for ``Train``."""
-    case = next(case for case in _CASES if case(os.fsdecode(name)) == os.fsdecode(name))
-    return [case(word).encode() for word in SPLIT_WORDS]
-
-
-def are_splits(names: Collection[bytes], where: str) -> bool:
-    """Return whether all of some sibling folders are named after splits; refuse two folders of one split."""
-    splits = splits_among(names)
-    counts = Counter(splits.values())
-    same = sorted(os.fsdecode(name) + "/" for name, split in splits.items() if counts[split] > 1)
-    if len(splits) == len(names) and same:
-        raise SourceError(f"{where} holds both {' and '.join(same)}; keep one of them", path=where)
-    return len(splits) == len(names) > 0
 
 
 def path_parts(path: bytes) -> list[bytes]:

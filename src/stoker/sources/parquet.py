@@ -26,7 +26,7 @@ from stoker.fields import Array, Bytes, Float, Int, Json, Label, Labels, Mask, T
 from stoker.sources.files import MAX_FILE_BYTES
 from stoker.sources.items import GrowingColumn, chunks
 from stoker.sources.labels import LabelMap, has_control_character
-from stoker.sources.names import SPLIT_WORDS, are_splits, path_below, splits_among
+from stoker.sources.names import path_below
 from stoker.sources.parquet_files import (
     PARQUET_SUFFIX,
     Columns,
@@ -47,6 +47,7 @@ from stoker.sources.tables import (
     may_be_classes,
 )
 from stoker.sources.tar_format import may_be_tar
+from stoker.splits import SPLIT_WORDS, are_splits, splits_among
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -60,7 +61,7 @@ if TYPE_CHECKING:
 _DATA_FOLDER = b"data"
 _IMAGE = "image"
 _IMAGE_NAMES = ("image", "img", "jpg", "jpeg", "png", "webp", "image_bytes", "bytes")
-_SPLITS = SPLIT_WORDS | {"eval": "test"}
+_SPLITS = SPLIT_WORDS | {"eval": "test"}  # as `datasets` of Hugging Face has it, which writes most such files
 _NUMBERED = re.compile(r"(?P<split>.+)-(?P<number>[0-9]{5,})-of-(?P<count>[0-9]{5,})(-[0-9a-z]+)?")
 _WORDS = re.compile(r"[^A-Za-z0-9]+")
 _LABEL_ROWS = 2**10

@@ -31,8 +31,9 @@ from stoker.errors import SourceError
 from stoker.sources.files import images_among
 from stoker.sources.folders import not_classes
 from stoker.sources.known_layouts import check_class_folders
-from stoker.sources.names import SPLIT_FOLDERS, are_splits, is_image_name
+from stoker.sources.names import is_image_name
 from stoker.sources.source import LABEL_OPTIONS, Kind, Source, SourceBuilder
+from stoker.splits import SPLIT_FOLDERS, are_splits
 from stoker.storage import Location, glob_matches, location
 
 if TYPE_CHECKING:

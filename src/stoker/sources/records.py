@@ -28,13 +28,12 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 import numpy as np
 
 from stoker import _native, fields
-from stoker.config import format_some, full_split_name
+from stoker.config import format_some
 from stoker.errors import ConfigError, SourceError, StokerError, StorageError
 from stoker.forks import PerProcess
 from stoker.order import random_sample
 from stoker.sources.files import NO_SUCH_FILE, in_order, read_file
 from stoker.sources.items import (
-    SPLITS,
     GrowingBlobs,
     GrowingColumn,
     Item,
@@ -48,6 +47,7 @@ from stoker.sources.parquet import field_of_feature
 from stoker.sources.reader import Extents, IndexedReader, Latency, Reader, SourceImage
 from stoker.sources.source import Source
 from stoker.sources.tables import find_label
+from stoker.splits import SPLITS, full_split_name
 from stoker.storage import from_uri, is_web, read_url, without_signature
 from stoker.types import MAX_CLASSES, Box, Field, Progress
 

@@ -35,8 +35,9 @@ from stoker.sources.labels import (
     is_wordnet_id,
     read_label_map,
 )
-from stoker.sources.names import IMAGES_FOLDER, NOT_CLASSES, SPLIT_FOLDERS, is_sidecar, shown_names
+from stoker.sources.names import IMAGES_FOLDER, NOT_CLASSES, is_sidecar, shown_names
 from stoker.sources.reader import Cells, FileReader, IndexedReader, Latency, Reader, SourceImage, StoredReader
+from stoker.splits import SPLIT_FOLDERS
 from stoker.storage import Location, from_uri, is_absolute, join, location, without_signature
 from stoker.types import MAX_CLASSES, Box, Field, Progress
 

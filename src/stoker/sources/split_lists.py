@@ -12,10 +12,11 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from stoker.config import VALIDATION_NAMES, format_count
+from stoker.config import format_count
 from stoker.errors import SourceError
 from stoker.sources.files import nonblank_lines
 from stoker.sources.names import IMAGE_WORDS, divide_suffix, is_image_name, path_parts
+from stoker.splits import SPLIT_WORDS, SPLITS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -25,12 +26,8 @@ if TYPE_CHECKING:
     from stoker.storage import Location
 
 
-_WORDS = {
-    "train": ("train", "training", "trainval", "default"),
-    "validation": VALIDATION_NAMES,
-    "test": ("test", "testing"),
-}
-"""Names of the list of each split: the first of them that exists counts."""
+_WORDS = SPLIT_WORDS | {"trainval": "train", "default": "train"}
+"""Words in names of lists, also of VOC's list of two splits and CVAT's of all; the first for a split counts."""
 BOTH = "trainval.txt"
 """Name of the list of train and validation together."""
 _SUFFIXES, _OTHER_SUFFIXES = (".txt", ".lst"), (".json", ".mat", ".npy", ".npz", ".pkl")
@@ -51,10 +48,10 @@ def find_lists(names: Iterable[str]) -> tuple[dict[str, str], list[str], list[st
     words = {name: own for name in sorted(names) if (own := _split_words(name))}
     texts = {name: own for name, own in words.items() if name.lower().endswith(_SUFFIXES)}
     by_word = {own[0]: name for name, own in reversed(texts.items()) if len(own) == 1}
-    are_divided = "train" in by_word and not by_word.keys().isdisjoint(VALIDATION_NAMES)
+    are_divided = "train" in by_word and "validation" in map(_WORDS.get, by_word)
     both = by_word.pop("trainval", None) if are_divided else None
-    first = {split: next(filter(by_word.__contains__, own), None) for split, own in _WORDS.items()}
-    lists = {split: by_word[word] for split, word in first.items() if word is not None}
+    first = {split: by_word[word] for word, split in reversed(_WORDS.items()) if word in by_word}
+    lists = {split: first[split] for split in SPLITS if split in first}
     others = [name for name in texts if name not in (*lists.values(), both)]
     clear = {*lists.values(), both, *(name for name in others if all(map(str.isdecimal, words[name][1:])))}
     return lists, [name for name in others if name in clear], [name for name in words if name not in clear]
@@ -67,9 +64,9 @@ def _split_words(name: str) -> list[str]:
     if end in _OTHER_SUFFIXES and not _OF_ALL.isdisjoint(words):
         return ["splits"]
     words = [word for word in words if word not in _NEUTRAL and end in (*_SUFFIXES, *_OTHER_SUFFIXES)]
-    splits = [word for word in words if any(word in own for own in _WORDS.values())]
+    splits = [word for word in words if word in _WORDS]
     others = [word for word in words if word not in splits]
-    if len(splits) == 2 and splits[0] == "train" and splits[1] in VALIDATION_NAMES:
+    if len(splits) == 2 and splits[0] == "train" and _WORDS[splits[1]] == "validation":
         splits = ["trainval"]
     return splits + others if splits and all(map(str.isdecimal, others)) else []
 

@@ -28,10 +28,11 @@ from stoker.errors import ConfigError, SourceError
 from stoker.fields import TRUTH_VALUES, Float, Int, Json, Labels, Text, check_extra, field_of_image
 from stoker.sources.files import raw_lines, text_of
 from stoker.sources.items import GrowingBlobs
-from stoker.sources.names import SPLIT_WORDS, is_image_name
+from stoker.sources.names import is_image_name
 from stoker.sources.options import SEPARATORS, SourceOptions
 from stoker.sources.parquet_files import PARQUET_SUFFIX, parquet_rows
 from stoker.sources.reader import Cells, json_bytes
+from stoker.splits import SPLIT_WORDS
 from stoker.strict_json import parse_json
 from stoker.types import MAX_CLASSES, Field
 

@@ -19,10 +19,11 @@ from stoker.errors import SourceError
 from stoker.sources.files import in_order
 from stoker.sources.items import Group, GrowingColumn
 from stoker.sources.labels import find_validation_labels, missing_labels_advice, read_validation_labels
-from stoker.sources.names import JUNK, SPLIT_FOLDERS, are_splits, is_sidecar, path_parts
+from stoker.sources.names import JUNK, is_sidecar, path_parts
 from stoker.sources.patterns import expand_braces, image_patterns
 from stoker.sources.source import Kind, Source, SourceBuilder
 from stoker.sources.tar_format import FileWindow, MemberReader, is_compressed, may_be_tar, tar_members
+from stoker.splits import SHARD_WORDS, SPLIT_FOLDERS, are_splits, splits_in
 from stoker.storage import Location, location
 
 if TYPE_CHECKING:
@@ -33,16 +34,7 @@ if TYPE_CHECKING:
     from stoker.sources.look import Look
 
 
-_KNOWN_NAMES = (
-    (re.compile(r"ILSVRC2012_img_train\.tar"), "train"),
-    (re.compile(r"ILSVRC2012_img_val\.tar"), "validation"),
-    (re.compile(r"ILSVRC2012_img_test.*\.tar"), "test"),
-    (re.compile(r"images\.tar"), "train"),
-)
-_OTHER_NAMES = (
-    (re.compile(r"(.*[^a-z])?(val(id(ation)?)?|dev)([^a-z].*)?\.tar", re.IGNORECASE), "validation"),
-    (re.compile(r"(.*[^a-z])?test([^a-z].*)?\.tar", re.IGNORECASE), "test"),
-)
+_KNOWN_NAMES = re.compile(r"(ILSVRC2012_img_(train|val|test.*)|images)\.tar")
 _PROGRESS_IMAGES = 1024
 
 
@@ -52,9 +44,9 @@ def find_tars(look: Look, folder: Location) -> dict[Location, str]:
     for child in look.beside_images(folder):
         path = folder / os.fsdecode(child.name)
         name = path.name.removesuffix(".part")
-        split = next((split for pattern, split in _KNOWN_NAMES if pattern.fullmatch(name)), None)
-        if split is None or not child.is_file:
+        if not (child.is_file and _KNOWN_NAMES.fullmatch(name)):
             continue
+        split = split_of(name)
         if name != path.name:
             message = f"{path} is an unfinished download, without which the split {split} would be missing"
             raise SourceError(f"{message}; run 'stoker download' again, or delete it", path=str(path))
@@ -66,8 +58,9 @@ def find_tars(look: Look, folder: Location) -> dict[Location, str]:
 
 
 def split_of(name: str) -> str:
-    """Return the split of a tar that the user gives: ``train`` unless its name says another."""
-    return next((split for pattern, split in (*_KNOWN_NAMES, *_OTHER_NAMES) if pattern.fullmatch(name)), "train")
+    """Return the split of a tar: ``train`` unless its name says another; ``train-val`` is held out from ``train``."""
+    splits = splits_in(name, SHARD_WORDS) if name.lower().endswith(".tar") else ()
+    return next((split for split in ("validation", "test") if split in splits), "train")
 
 
 def _tars_of_pattern(pattern: str) -> dict[Location, str]:

@@ -19,10 +19,11 @@ from stoker.sources.boxes import BoxColumns, NamedBoxes, TableBoxes, parse_annot
 from stoker.sources.drawn_masks import LABEL_MAP, Colours, are_coloured, read_colours, read_mask_classes, voc_colours
 from stoker.sources.files import in_order, nonblank_lines, read_annotation
 from stoker.sources.items import Column, GrowingBlobs
-from stoker.sources.names import divide_suffix, is_image_name, is_sidecar, splits_among
+from stoker.sources.names import divide_suffix, is_image_name, is_sidecar
 from stoker.sources.reader import Cells, json_bytes
 from stoker.sources.source import Kind, Source, SourceBuilder
 from stoker.sources.split_lists import BOTH, find_lists, name_and_rest
+from stoker.splits import splits_among
 from stoker.storage import Location, from_uri, join
 
 if TYPE_CHECKING:

@@ -23,11 +23,12 @@ from stoker.errors import ConfigError, SourceError
 from stoker.fields import Json, Text, field_of_image
 from stoker.sources.items import GrowingColumn, chunks, new_column
 from stoker.sources.labels import LabelMap, read_label_map
-from stoker.sources.names import are_splits, is_sidecar, splits_among
+from stoker.sources.names import is_sidecar
 from stoker.sources.source import LABEL_OPTIONS, Kind, Source, SourceBuilder
 from stoker.sources.tables import BOXES_AS_JSON, has_boxes
 from stoker.sources.tar_format import FileWindow, MemberReader, is_compressed, read_member, tar_members
 from stoker.sources.tars import TarImages, find_tars, folder_of, named_tars, split_of
+from stoker.splits import are_splits, splits_among
 from stoker.strict_json import parse_json
 from stoker.types import MAX_CLASSES, Field
 

@@ -21,17 +21,10 @@ from stoker.sources.drawn_masks import CocoMask, DrawnMask, drawn_mask
 from stoker.sources.files import first_file, in_order, nonblank_lines, read_annotation, sizes_of, text_of
 from stoker.sources.items import GrowingBlobs, Item
 from stoker.sources.labels import has_control_character
-from stoker.sources.names import (
-    divide_suffix,
-    find_moved,
-    own_names,
-    path_parts,
-    replace_last,
-    splits_among,
-    without_own,
-)
+from stoker.sources.names import divide_suffix, find_moved, own_names, path_parts, replace_last, without_own
 from stoker.sources.reader import Cells, json_bytes
 from stoker.sources.source import Kind, Source, SourceBuilder
+from stoker.splits import splits_among
 from stoker.storage import Location, from_uri, is_absolute, join
 from stoker.types import MAX_CLASSES, Box
 
@@ -51,7 +44,7 @@ _TRIED, _HEAD_BYTES = 8, 2**12
 _BOX_NUMBERS, _MIN_NUMBERS = 4, 6
 """How many numbers a box has, its centre and its sides; and a polygon at least, x and y of each point."""
 _MOST_FRACTION = 1.01  # other programs round up to this and still read it
-_SPLITS = {"train": "train", "val": "validation", "test": "test"}
+_SPLITS = {"train": "train", "val": "validation", "test": "test"}  # the keys of ``data.yaml``
 
 
 @dataclass(frozen=True, slots=True)
