@@ -193,8 +193,10 @@ class _Part:
 
     @classmethod
     def read(cls, folder: Location) -> _Part:
-        if is_unfinished(folder) or not folder.exists():
+        if is_unfinished(folder):
             raise no_records(folder)
+        if not folder.exists():
+            raise DatasetNotFoundError(f"{folder} is not a dataset: there is no such directory", path=str(folder))
         if not (folder / MANIFEST_NAME).lexists():
             makes = "'stoker build' makes a dataset of images, 'stoker repack' of TFRecords"
             message = f"{folder} has no {MANIFEST_NAME}, so it cannot be merged; {makes}"

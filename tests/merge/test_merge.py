@@ -190,11 +190,7 @@ def test_what_cannot_be_merged_is_named(pair: tuple[Path, Path], tmp_path: Path)
     (tmp_path / "train-00000-of-00001.tfrecord").write_bytes(b"")
     for datasets, error, message in (
         ([pair[0], tmp_path], DatasetNotFoundError, "has no manifest.json, so it cannot be merged; 'stoker build' mak"),
-        (
-            [pair[0], tmp_path / "none"],
-            DatasetNotFoundError,
-            "none is not a dataset: there is no such file",
-        ),
+        ([pair[0], tmp_path / "none"], DatasetNotFoundError, "none is not a dataset: there is no such directory"),
         (pair[:1], ConfigError, "1 dataset to merge; give at least two"),
         ([*pair, pair[0]], ConfigError, "are the same dataset"),
     ):

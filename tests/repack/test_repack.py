@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from reference import example, pictures, tfrecord
 from stoker import _native
 from stoker.format import read_rejects
 from stoker.format.manifest import read_manifest
+from stoker.loader import open_records
 from written_files import flip_bit
 
 if TYPE_CHECKING:
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from commands import Cli
+
+
+SIDES = ("xmin", "ymin", "xmax", "ymax")
 
 
 def seen(path: Path, split: str = "train") -> Counter[tuple[int, bytes]]:
@@ -94,14 +99,22 @@ def test_a_damaged_record_is_rejected_and_the_others_are_kept(photos: Path, tmp_
 
 
 def test_objects_of_records(tmp_path: Path, cli: Cli) -> None:
-    corners = {"xmin": [0.0, 0.5], "xmax": [0.5, 1.0], "ymin": [0.0, 0.5], "ymax": [0.5, 1.0]}
-    boxes = {f"image/object/bbox/{side}": ("float", values) for side, values in corners.items()}
+    boxes = {f"image/object/bbox/{side}": ("float", [0.0, 0.5] if "min" in side else [0.5, 1.0]) for side in SIDES}
     whole = {"image/encoded": ("bytes", [pictures.jpeg(40, 30, 1)]), "image/class/label": ("int64", [1])}
     shard(tmp_path / "train-00000-of-00001", [whole | boxes, whole])
     cli("repack", tmp_path, tmp_path, "--crop-objects", code=2)
     cli("repack", tmp_path, tmp_path / "out", "--crop-objects")
     sizes = sorted(sample.decode().shape for sample in stoker.open(tmp_path / "out"))
     assert sizes == [(15, 20, 3), (15, 20, 3), (30, 40, 3)]
+
+
+def test_boxes_count_from_the_same_number_in_another_process(tmp_path: Path) -> None:
+    record = {"image/encoded": ("bytes", [pictures.jpeg(40, 30, 1)]), "image/class/label": ("int64", [1])}
+    record |= {f"image/object/bbox/{side}": ("float", [size]) for side, size in zip(SIDES, (0, 0, 1, 1), strict=True)}
+    shard(tmp_path / "train-00000-of-00001", [record | {"image/object/bbox/label": ("int64", [1])}])
+    records = open_records(str(tmp_path), None, label_base=1)
+    for source in (records, pickle.loads(pickle.dumps(records))):
+        assert [box.label for box in source.load(records.table[0], "train").boxes] == [0]
 
 
 def test_a_png_in_a_record_is_kept_unless_readers_want_jpeg(tmp_path: Path, cli: Cli) -> None:

@@ -51,9 +51,7 @@ _OTHER = re.compile(
     re.ASCII | re.IGNORECASE | re.DOTALL,
 )
 """Texts, archives and indexes: like images, they are never opened to look for records."""
-_COMPANIONS = frozenset(
-    (MANIFEST_NAME, LABELS_NAME, REJECTS_NAME, JOURNAL_NAME, INDEX_FOLDER, "dataset_info.json", "features.json")
-)
+_BESIDE = {MANIFEST_NAME, LABELS_NAME, REJECTS_NAME, JOURNAL_NAME, INDEX_FOLDER, "dataset_info.json", "features.json"}
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _FILES_TRIED = 100
 """If the first hundred files of an extension hold no records, the others are not read."""
@@ -346,15 +344,14 @@ def contents_of(path: Location) -> Contents:
     if splits := find_shards(path):
         return Contents("TFRecords", splits)
     below = records_below(path)
-    is_named = "{" in str(path) or path.pattern() is not None or path.exists()  # braces may stand for several tars
-    if below is not None or not is_named:
+    if below is not None or not ("{" in str(path) or path.pattern() is not None or path.exists()):  # "{": several tars
         raise no_records(path, below)
     return Contents("images")
 
 
 def is_companion(path: Location) -> bool:
     """Return whether something lies beside shards, by its name; a shell names it, too, if it expands ``dataset/*``."""
-    return path.suffix == INDEX_SUFFIX or path.name in _COMPANIONS or path.name.endswith(".labels.txt")
+    return path.suffix == INDEX_SUFFIX or path.name in _BESIDE or path.name.endswith(".labels.txt")
 
 
 def records_below(top: Location, *, in_datasets: bool = False) -> Location | None:
