@@ -1232,6 +1232,19 @@ def test_a_blank_or_a_word_among_ids_renumbers_none_in_silence(
         assert listing(tmp_path).fields == {"label": stoker.fields.Float()}
 
 
+def test_a_table_with_bare_names_in_many_class_folders_is_compared_with_them(tmp_path: Path) -> None:
+    files: dict[str, bytes | str] = {f"train/{'abcdefgh'[i % 8]}/{i}.png": picture(i, "L") for i in range(24)}
+    for shift in (0, 1):
+        rows = "".join(f"{i}.png,{'abcdefgh'[(i + shift) % 8]}\n" for i in reversed(range(24)))
+        write(tmp_path, files | {"train.csv": "file,label\n" + rows})
+        if not shift:
+            assert listing(tmp_path).warnings == ()
+    check_refused(tmp_path, match=r"or the folders, such as that of 19.png; write the paths of the images below the")
+    paths = "".join(f"{name},b\n" for name in files)
+    tree = listing(write(tmp_path, {"train.csv": "file,label\n" + paths}), label_column=("label",))
+    assert (len(tree.table), tree.classes) == (24, (b"b",))
+
+
 @pytest.mark.parametrize("rows", ["4.png,b\n", "a/0.png,b\nb/1.png,b\n", "train/a/4.png,b\n"])
 def test_a_table_with_another_class_than_the_folder_is_refused(tmp_path: Path, rows: str) -> None:
     files = {f"train/{'ab'[i % 2]}/{i}.png": picture(i, "L") for i in range(6)}

@@ -398,10 +398,17 @@ def check_against_folders(
     """
     tops = [*dict.fromkeys(folder.parent for folder in folders), *folders]
     best, _ = _tables_that_name(look, base, [file for file in files if not is_text(file)], tops)
+    held = {(folder.name, name) for folder in folders for name in look.look_into(folder).files}
+    names = {name for _, name in held}
+    is_spread = best is None
+    for path in filter(is_table, files if is_spread else ()):  # bare names may be spread over all classes
+        first = _rows_of(path, look.options)
+        for name in first[0] if first else ():
+            hits = sum(str(row.get(name)) in names for row in first)
+            best = _Seen(path, first, hits, name, base, "") if _SOME * hits >= len(first) else best
     if best is None:
         return []
     cells = [str(row.get(best.image)) + best.ending for row in best.rows]
-    held = {(folder.name, name) for folder in folders for name in look.look_into(folder).files}
     known = [words.keys() & cell.split("/") or {own for own in words if (own, cell) in held} or words for cell in cells]
     of_rows = [{*names, *map(words.__getitem__, names)} for names in known]
     rows = list(zip(cells, best.rows, of_rows, strict=True))
@@ -414,7 +421,8 @@ def check_against_folders(
             raise
         return [unread]
     is_near = look.layout is not None and best.path.parent in look.layout.tops
-    typed = f"give {look.root if is_near else best.path} with {option_with('label_column', ','.join(classes.columns))}"
+    typed = "write the paths of the images below the folder into it, and " if is_spread else ""
+    typed += f"give {look.root if is_near else best.path} with {option_with('label_column', ','.join(classes.columns))}"
     typed += "" if is_near else f" {option_with('image_root', str(best.top))}"
     if not agree.issuperset(classes.columns):
         other = next((cell for cell, row, of in rows if str(row.get(classes.columns[0])) not in of), cells[0])
