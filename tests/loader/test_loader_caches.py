@@ -7,6 +7,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 import pytest
+from PIL import Image
 
 import stoker
 from loader.shards import image, write_annotated, write_shards
@@ -136,3 +137,14 @@ def test_a_cache_changes_nothing_about_which_samples_are_bad(tmp_path: Path) -> 
     plain = keys(None)
     for budget in (2000, 10_000_000):
         assert keys(stoker.MemoryCache(budget, keep="decoded")) == plain
+
+
+def test_an_image_that_was_written_again_is_not_the_one_that_was_kept(tmp_path: Path) -> None:
+    path = tmp_path / "photos" / "cat" / "0.bmp"
+    path.parent.mkdir(parents=True)
+    for value in (10, 200):
+        Image.new("RGB", (8, 8), (value, value, value)).save(path)
+        os.utime(path, ns=(value, value))
+        cache = stoker.NodeCache(tmp_path / "cache", "10MB")
+        with stoker.Loader(stoker.open(tmp_path / "photos"), 1, transform=stoker.RawTensor(8), cache=cache) as loader:
+            assert next(iter(loader)).images.max() == value

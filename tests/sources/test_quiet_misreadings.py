@@ -293,6 +293,24 @@ SIDEWAYS = {
 
 
 @pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")
+def test_a_few_photos_annotated_upright_among_many_are_turned_back(tmp_path: Path) -> None:
+    images = {}
+    for number in range(300):
+        exif = Image.Exif()
+        exif[0x112] = 6 if number in (17, 100, 203) else 1
+        size = (12, 16) if exif[0x112] == 6 else (16, 12)
+        images[f"{number:03}"] = Drawn(pictures.encode(Image.new("RGB", (16, 12)), exif=exif), size, (1, 2, 7, 9))
+    BOXES["boxes_of_coco"].write(tmp_path, {"train": images})
+    opened = stoker.open(tmp_path, exif="keep")
+    with pytest.warns(SourceWarning, match="as their EXIF orientation shows them.*: 3, such as"):
+        opened.load_boxes()
+    with stoker.Loader(opened, 300, transform=stoker.Resize((12, 16)), boxes=stoker.BoxOutput()) as loader:
+        corners = next(iter(loader)).boxes.corners
+    boxes = [box.corners for sample in opened for box in sample.boxes]
+    np.testing.assert_allclose(corners, np.array(boxes) * [16, 12, 16, 12], atol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")
 @pytest.mark.parametrize(
     ("kind", "sees_upright"),
     [(name, seen) for name, boxes in BOXES.items() for seen in (False, True)[: 1 + boxes.states_sizes]],

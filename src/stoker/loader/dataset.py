@@ -6,6 +6,7 @@ import hashlib
 import os
 import sys
 import time
+from contextlib import suppress
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -50,6 +51,7 @@ from stoker.sources import (
     SourceImage,
     bundled_label_map,
     has_control_character,
+    in_order,
     one_line,
 )
 from stoker.storage import location
@@ -73,7 +75,7 @@ if TYPE_CHECKING:
 
 
 _STRIP_IMAGES, _STRIP_SECONDS = 8, 1.0
-_NAMED_CLASSES = 12
+_NAMED_CLASSES, _STAMPED = 12, 256
 _SYNSET, _TEXT, _OBJECT_TEXTS = "image/class/synset", "image/class/text", "image/object/class/text"
 
 
@@ -522,11 +524,10 @@ class Dataset:
 
         - A dataset with a manifest: its ``dataset_id``, which stands for every byte of it, and the split;
         - other datasets in stores: URL, size and etag of each shard, and the listing of images;
-        - other shards, and images in archives: path, size and modification time of each file;
-        - image files: the listing (names, sizes, labels), and path and modification time of each folder.
+        - others: path, size and modification time of each file, and the listing of images (names, sizes, labels).
 
         Raises:
-            OSError: A file is missing.
+            OSError: The status of a file cannot be read.
         """
         yield self.identity.encode("utf-8", "surrogateescape")
         if self.manifest is not None:
@@ -537,9 +538,8 @@ class Dataset:
             return
         if not self.shards:
             yield os.fsencode(Path(self.path).absolute())
-        for path in self.reader.local_paths(self.numbers):
-            status = path.stat()
-            yield b"%b\0%d\0%d" % (os.fsencode(path.absolute()), status.st_size, status.st_mtime_ns)
+        paths = self.reader.local_paths(self.numbers)
+        yield from in_order(_stamps_of, (paths[at : at + _STAMPED] for at in range(0, len(paths), _STAMPED)))
 
     @property
     def has_boxes(self) -> bool:
@@ -560,6 +560,16 @@ class Dataset:
         if self.manifest is not None:
             return f"{self.manifest.dataset_id}/{self.split}"
         return f"{self.reader.fingerprint}-{len(self)}/{self.split}"
+
+
+def _stamps_of(paths: Sequence[str]) -> bytes:
+    """Return the paths, sizes and modification times of those of some files that are there."""
+    stamps = []
+    for path in map(os.path.abspath, paths):
+        with suppress(FileNotFoundError):  # reported where the sample is used
+            status = os.stat(path)  # noqa: PTH116 - a million of them
+            stamps.append(b"%b\0%d\0%d" % (os.fsencode(path), status.st_size, status.st_mtime_ns))
+    return b"\0".join(stamps)
 
 
 def _refuse_collation(*_: Any, **__: Any) -> Never:

@@ -9,7 +9,6 @@ from abc import ABC, abstractmethod
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -22,7 +21,7 @@ from stoker.format import FRAME_BYTES, ImagenetSchema
 from stoker.loader.read_ahead import NumberedFiles, RemoteFiles, read_through
 from stoker.loader.sample import Sample, label_of
 from stoker.loader.selection import same_numbers, selection_name, values_at
-from stoker.recipe import Recipe, convert, decode_as_stored, sniff
+from stoker.recipe import Recipe, convert, decode_as_stored, is_turned, sniff
 from stoker.sources import SourceImage, features_beside, in_order, with_objects
 from stoker.storage import from_uri
 from stoker.types import BOX_SIDES
@@ -148,8 +147,8 @@ class SampleReader(ABC):
         """Pass boxes to the core, unless samples hold their own."""
 
     @abstractmethod
-    def local_paths(self, numbers: Numbers) -> list[Path]:
-        """Return local files and folders whose modification times show that samples have changed."""
+    def local_paths(self, numbers: Numbers) -> list[str]:
+        """Return the local files that hold samples."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -265,8 +264,8 @@ class ShardRecords(SampleReader):
             self._box_labels = np.array(labels, np.int64)
         return self._box_labels
 
-    def local_paths(self, numbers: Numbers) -> list[Path]:  # noqa: ARG002 - a shard holds any of them
-        return [shard.local_path for shard in self.shards]
+    def local_paths(self, numbers: Numbers) -> list[str]:  # noqa: ARG002 - a shard holds any of them
+        return [str(shard.local_path) for shard in self.shards]
 
     @contextmanager
     def reading_in_order(self, numbers: Numbers) -> Iterator[None]:
@@ -334,7 +333,10 @@ class ImageFiles(SampleReader):
 
     def features(self, number: int) -> tuple[Features, dict[str, str]]:
         data, item = self.image(number), self._table[number]
-        boxes = self._tree.read_boxes(item, self._split, data)
+        try:
+            boxes = self._tree.read_boxes(item, self._split, data)
+        except SourceError as error:
+            raise record_error(SourceError, self.native.where(number), error) from None
         prefix = FILE_SCHEMA.box_prefix or ""
         features: Features = {
             FILE_SCHEMA.image_key: ("bytes", [data]),
@@ -398,13 +400,8 @@ class ImageFiles(SampleReader):
         at_once = available_cpus() if self.remote is None else _AT_ONCE_REMOTE
         return np.fromiter(in_order(digest, map(int, numbers), at_once), np.uint64, len(numbers))
 
-    def local_paths(self, numbers: Numbers) -> list[Path]:
-        """Return the archives that hold images, and the folders of those that are files of their own."""
-        paths = set()
-        for number in numbers:
-            path, _, offset = self.native.where(int(number))
-            paths.add(path if offset else os.path.dirname(path))  # noqa: PTH120 - a million of them
-        return [Path(path) for path in sorted(paths)]
+    def local_paths(self, numbers: Numbers) -> list[str]:
+        return sorted({self.native.where(int(number))[0] for number in numbers})
 
     def object_counts(self) -> NDArray[np.uint32]:
         """Return the number of objects of each image. A damaged annotation counts as none, and warns."""
@@ -421,44 +418,44 @@ class ImageFiles(SampleReader):
         """Read every annotation once, and pass the boxes to the core."""
         self.object_counts()
 
-    def _boxes_as_stored(self) -> Iterator[list[Box] | str]:
-        count = len(self._table)
-        read = partial(self._boxes_of, has_header=False)
-        # If some of a few images were annotated upright, the headers of all are read to turn their boxes back.
-        probed = range(0, count if "annotated" in self._table.columns else 0, -(-count // _PROBED_IMAGES) or 1)
-        if [index for index in probed if read(index) != self._boxes_of(index, has_header=True)]:
-            warnings.warn(f"{self._tree.root}: {self._tree.warnings[-1]}", SourceWarning, stacklevel=4)
-            yield from in_order(partial(self._boxes_of, has_header=True), range(count), _AT_ONCE_REMOTE)
-        else:
-            yield from map(read, range(count))
+    def _boxes_as_stored(self, damaged: dict[int, str]) -> Iterator[list[Box]]:
+        known, count = self._tree.warnings, len(self._table)
+        sizes = cast("NDArray[np.int32]", self._table.columns.get("annotated", np.zeros((count, 2), np.int32)))
+        sided = sizes[:, 0] != sizes[:, 1]  # the headers of these images say whether these are their sides upright
+        if self.remote is not None:  # where each header is a request, some decide for all
+            some = np.flatnonzero(sided)[:: -(-int(sided.sum()) // _PROBED_IMAGES) or 1].tolist()
+            pairs = (in_order(partial(self._boxes_of, has_header, {}), some) for has_header in (sided, sided & False))
+            sided &= any(turned != boxes for turned, boxes in zip(*pairs, strict=True))
+        at_once = _AT_ONCE_REMOTE if sided.any() else 1
+        yield from in_order(partial(self._boxes_of, sided, damaged), range(count), at_once)
+        for message in (each for each in self._tree.warnings if each not in known):
+            warnings.warn(f"{self._tree.root}: {message}", SourceWarning, stacklevel=4)
 
-    def _boxes_of(self, number: int, *, has_header: bool) -> list[Box] | str:
+    def _boxes_of(self, has_header: NDArray[np.bool_], damaged: dict[int, str], number: int) -> list[Box]:
         header = None
-        with suppress(FileNotFoundError, PermissionError):  # reported where the image is used
-            header = (
-                from_uri(os.fsencode(self.native.where(number)[0])).read_head(_HEADER_BYTES) if has_header else None
-            )
-            header = header if header is None or sniff(header) == "jpeg" else self.image(number)
+        if has_header[number]:
+            with suppress(FileNotFoundError, PermissionError):  # reported where the image is used
+                header = from_uri(os.fsencode(self.native.where(number)[0])).read_head(_HEADER_BYTES)
+                header = header if sniff(header) == "jpeg" else self.image(number)
+                header = header if is_turned(header) else None
         try:
             return self._tree.read_boxes(self._table[number], self._split, header)
         except SourceError as error:
-            return str(error)
+            damaged[number] = str(error)
+            return []
 
     def _read_boxes(self) -> NDArray[np.uint32]:
         counts = np.zeros(len(self._table), np.int64)
         boxes: list[Box] = []
         labels: list[int] = []
-        damaged = []
-        for index, (item, item_boxes) in enumerate(zip(self._table, self._boxes_as_stored(), strict=True)):
-            if isinstance(item_boxes, str):
-                damaged.append(item_boxes)
-                continue
+        damaged: dict[int, str] = {}
+        for index, (item, item_boxes) in enumerate(zip(self._table, self._boxes_as_stored(damaged), strict=True)):
             counts[index] = len(item_boxes)
             boxes += item_boxes
             labels += [_label(box, item.label) for box in item_boxes]
         if damaged:
             message = f"{len(damaged)} of {len(self._table)} annotations are damaged, their images count as one object"
-            warnings.warn(f"{message}; the first: {damaged[0]}", stacklevel=3)
+            warnings.warn(f"{message}; the first: {damaged[min(damaged)]}", stacklevel=3)
         corners = np.array([box.corners for box in boxes], np.float32).reshape(-1, 4)
         starts = np.concatenate(([0], np.cumsum(counts)))
         self._box_labels = np.array(labels, np.int64)
