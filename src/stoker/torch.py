@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import operator
 import sys
 import warnings
 import weakref
@@ -342,6 +343,9 @@ class DataLoader(Generic[TransformT_co]):
     def _repr_html_(self) -> str:
         return self.loader._repr_html_().replace("stoker.Loader", "stoker.torch.DataLoader", 1)
 
+    def __getitem__(self, key: object) -> Any:
+        return self.loader[key]
+
     __getattr__ = no_attribute("stoker.torch.DataLoader", ITERATING)
 
     def __len__(self) -> int:
@@ -537,8 +541,8 @@ class MapDataset(TorchDataset[tuple[Any, ...]]):
 
     With ``fields`` an item is the image, the label and a dict of the fields: text, bytes and JSON as they are, numbers
     as tensors, masks and extra images as tensors with the geometry of the image. ``default_collate`` turns them into
-    what `TorchBatch` has, except for arrays and labels whose number differs: these need ``pad_to``, or a collate of
-    your own.
+    what `TorchBatch` has, except for JSON, whose values it collates, too, and for arrays and labels whose number
+    differs: these need ``pad_to``, or a collate of your own.
 
     An image is a tensor, or with `stoker.MultiCrop` a tuple of them, one for each transform. Functions of your own get
     it as a Pillow image (a tuple of them), as the ``transform`` of torchvision's datasets does. Pixels are those of
@@ -698,6 +702,10 @@ class MapDataset(TorchDataset[tuple[Any, ...]]):
         self.__dict__.update(state, _process=process_number())
 
     def _number(self, index: int) -> int:
+        try:
+            index = operator.index(index)
+        except TypeError:
+            raise TypeError(f"{index!r} is no number of a sample; for a part, give MapDataset dataset[:1000]") from None
         if not -self._size <= index < self._size:
             raise IndexError(f"there is no sample {index}; split {self.dataset.split} has {self._size}")
         return index % self._size

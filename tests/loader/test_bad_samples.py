@@ -129,6 +129,22 @@ def test_a_dataset_of_nothing_but_bad_samples_ends(tmp_path: Path) -> None:
         list(loader)
 
 
+def test_bad_samples_are_told_before_the_last_batch(train: stoker.Dataset) -> None:
+    with stoker.Loader(train, batch_size=7, **SETTINGS) as loader:
+        with pytest.warns(BadSampleWarning, match="3 bad samples"):
+            steps = [step for step, _ in zip(range(len(loader)), loader, strict=False)]
+        assert steps == [0, 1, 2, 3, 4]
+        assert loader.state_dict()["epoch"] == 1
+
+
+def test_an_error_of_a_sample_names_it(tmp_path: Path) -> None:
+    files = {f"cat/{number}.jpg": image(number)[: 400 if number == 3 else None] for number in range(4)}
+    opened = stoker.open(write_files(tmp_path, files))
+    for read in (opened[3].decode, lambda: stoker.torch.MapDataset(opened, len)[3]):
+        with pytest.raises(ImageError, match=r"^sample 3 \(cat/3\.jpg\): "):
+            read()
+
+
 def test_the_page_says_how_many_substitutes_are_tried() -> None:
     page = (ROOT / "docs/how-to/transforms.md").read_text(encoding="utf-8")
     assert f"; up to {_ATTEMPTS} are tried." in page

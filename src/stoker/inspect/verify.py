@@ -473,7 +473,7 @@ def _image_wrong(sample: Sample) -> Iterator[str]:
     try:
         height, width, _ = sample.decode().shape
     except (ImageError, ExampleError) as error:
-        yield str(error)
+        yield str(error.__cause__ or error)
         return
     sizes = ((schema.height_key or "image/height", height), (schema.width_key or "image/width", width))
     for key, true in sizes:

@@ -201,6 +201,9 @@ class Loader:
         """Return the number of batches of a whole epoch."""
         return self.feed.steps_after(0)
 
+    def __getitem__(self, key: object) -> Never:
+        raise TypeError(f"stoker.Loader is iterated, and has no items: {ITERATING['[]']}")
+
     __getattr__ = no_attribute("stoker.Loader", ITERATING)
 
     def __iter__(self) -> Iterator[Batch]:
@@ -230,6 +233,8 @@ class Loader:
                 self._engine.submit(step, epoch)
             batch = self._engine.next()
             self._position, self._begun = batch.position, batches_left > 0
+            if batches_left == 0:  # now, since many loops never ask for more than the last batch
+                self._engine.end_report()
             yield batch
             if batches_left > 0:
                 self._check_current(iteration)
@@ -238,7 +243,6 @@ class Loader:
             self._go_to(Position(epoch + 1, 0))
             if self._may_repeat and epoch == 0:
                 _first_epochs.get().add((self.feed.run, self.topology.rank))
-            self._engine.end_report()
 
     def _go_to(self, position: Position) -> None:
         self._position = position

@@ -117,7 +117,7 @@ class Sample:
         try:
             boxes = boxes_of(self.features, self.schema)
         except ExampleError as error:
-            raise self._error(str(error)) from None
+            raise self._error(error) from None
         turned = self._orientation if boxes else 1
         return [turn_box(box, turned) for box in boxes]
 
@@ -155,11 +155,11 @@ class Sample:
                 return turn(ids[:, :, None], self._orientation)[:, :, 0]
             return decode(stored.encoded, _native.DEFAULT_MAX_PIXELS, self.mode, self.exif or "keep")
         except (ExampleError, ImageError) as error:
-            message = f"sample {self.index} ({self.source}), field {name!r}: {error}"
-            raise type(error)(message, source=self.source) from error
+            raise self._error(error, type(error), f", field {name!r}") from error
 
-    def _error(self, message: str) -> ExampleError:
-        return ExampleError(f"sample {self.index} ({self.source}): {message}", source=self.source)
+    def _error(self, what: object, kind: type[StokerError] = ExampleError, where: str = "") -> StokerError:
+        source = f" ({self.source})" if self.source else ""
+        return kind(f"sample {self.index}{source}{where}: {what}", source=self.source)
 
     def decode(self) -> NDArray[Any]:
         """Return the whole image in the dataset's mode, turned upright if the dataset was opened so.
@@ -174,7 +174,10 @@ class Sample:
         if self.schema.image_encoding == "raw":
             pixels = self._raw_pixels()
             return pixels if self.mode == "RGB" else pixels_of(Image.fromarray(pixels), self.mode)
-        return decode(self.encoded, _native.DEFAULT_MAX_PIXELS, self.mode, self.exif or "keep")
+        try:
+            return decode(self.encoded, _native.DEFAULT_MAX_PIXELS, self.mode, self.exif or "keep")
+        except ImageError as error:
+            raise self._error(error, type(error)) from error
 
     def thumbnail(self, side: int, max_pixels: int | None = None, classes: Sequence[ClassLabel] = ()) -> Image.Image:
         """Return the image with its first mask and its annotated boxes drawn over it, as large as fits into a square.
