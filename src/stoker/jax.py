@@ -258,7 +258,8 @@ def _check_sharding(sharding: jax.sharding.Sharding, batch_size: int, world_size
         raise ConfigError(f"{message} processes; call jax.distributed.initialize() first, or {alone}")
     try:
         sharding.shard_shape((batch_size * world_size,))
-    except ValueError as error:
+        _place(sharding, world_size, np.zeros(batch_size, np.bool_))  # as labels will be
+    except (ValueError, IndexError) as error:
         message = f"batches of {batch_size} on {world_size} processes do not divide by the sharding"
         raise ConfigError(f"{message} {sharding}, which must be along the first axis alone: {error}") from error
 

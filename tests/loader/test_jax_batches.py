@@ -118,10 +118,14 @@ FOUR_DEVICES = """
         shards = [
             [np.asarray(part.data).tolist() for part in batch["indices"].addressable_shards] for batch in batches
         ]
-    try:
-        stoker.jax.batches(train, batch_size=6, sharding=sharding, **settings)
-    except stoker.errors.ConfigError as error:
-        print(json.dumps([shards, str(error)]))
+    refused = []
+    for size, axes in ((6, ["data"]), (8, [None, "data"]), (8, ["data", None])):
+        sharding = NamedSharding(Mesh(np.array(jax.devices()), ("data",)), PartitionSpec(*axes))
+        try:
+            stoker.jax.batches(train, batch_size=size, sharding=sharding, **settings)
+        except stoker.errors.ConfigError as error:
+            refused.append(str(error))
+    print(json.dumps([shards, refused]))
 """
 
 
@@ -131,7 +135,8 @@ def test_a_batch_is_split_among_the_devices(train: stoker.Dataset) -> None:
     with stoker.Loader(train, **{**SETTINGS, "batch_size": 8}, tail="pad") as loader:
         expected = [batch.indices.tolist() for batch in loader]
         assert [[key for part in parts for key in part] for parts in shards] == expected
-    assert "batches of 6 on 1 processes do not divide" in refused
+    assert "batches of 6 on 1 processes do not divide" in refused[0]
+    assert ["must be along the first axis alone" in error for error in refused] == [True] * 3
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ def state_before(tree: Source) -> dict[str, object]:
 def test_states_of_another_order_are_refused(table: Path) -> None:
     opened = stoker.open(table)
     with stoker.Loader(opened, batch_size=2, transform=stoker.Resize(8)) as loader:
-        with pytest.raises(ConfigError, match="other samples, or the same in another order"):
+        with pytest.raises(ConfigError, match="the samples and their order"):
             loader.load_state_dict(state_before(listing(table)))
         loader.load_state_dict(loader.state_dict())
     lines = (table / "metadata.csv").read_text().splitlines()

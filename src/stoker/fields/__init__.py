@@ -21,7 +21,7 @@ Boxes     a list of boxes; see below                     ``Sample.boxes``
 
 A file is its bytes, its path or its URL. The field ``image``, or else the first `Image`, is the image of a record; the
 field ``label``, or else the first `Label`, is its class. docs/reference/format.md says how these, the boxes and extra
-fields are stored. No value may be missing or ``None``.
+fields are stored. No value may be missing, nor ``None`` but in `Text` (empty) and `Float` (NaN).
 """
 
 from stoker.fields.base import Padded, Ragged, ValueField, box_column, class_column, read_feature

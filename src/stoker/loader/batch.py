@@ -146,7 +146,9 @@ class Batch:
                                   1 in L, 4 in RGBA; I;16 is uint16 (B, H, W, 1).
                                   With `stoker.MultiCrop` a tuple of arrays, one for each transform
     labels    int64 (B,)          as stored in the records; -1 for no label
-    indices   uint64 (B,)         index of each sample in its split; survives any change of topology
+    indices   uint64 (B,)         index of each sample in its split; survives any change of topology. Of objects
+                                  (`stoker.ObjectCrops`), images are ``np.searchsorted(ends, indices, "right")``
+                                  with ``ends = np.maximum(dataset.whole.object_counts, 1).cumsum()``
     valid     bool (B,)           false for samples that are repeated to fill the last batch of an epoch
     seeds     uint64 (B,)         a random number of each sample in this epoch, for transforms of your own
     position  Position            where the loader is after this batch, the same on every rank; after the last

@@ -14,7 +14,7 @@ from stoker.errors import ConfigError
 from stoker.loader.dataset import Dataset
 from stoker.loader.epochs import Images, Objects, Samples
 from stoker.loader.mixes import Mix, MixedSamples, parts_of
-from stoker.loader.ranks import CpuShare, cpu_share, resolve
+from stoker.loader.ranks import DATASET_OF_STATE, CpuShare, cpu_share, resolve
 from stoker.loader.read_ahead import ReadAhead
 from stoker.loader.sampling import Sampled
 from stoker.order import EpochOrder, Position, Topology, chosen_tail, steps_left
@@ -62,8 +62,7 @@ class RunIdentity:
         for key in ("version", "dataset", "seed", "shuffle"):
             if type(state[key]) is not type(own[key]) or state[key] != own[key]:
                 message = f"the state is for {key} {state[key]!r}, but this loader has {own[key]!r}"
-                why = ": other samples, or the same in another order" if key == "dataset" else ""
-                raise ConfigError(message + why)
+                raise ConfigError(message + (DATASET_OF_STATE if key == "dataset" else ""))
         epoch = check_range("epoch of the state", state["epoch"], 0, 2**63 - 1)
         return Position(epoch, check_range("consumed of the state", state["consumed"], 0, self.max_consumed))
 

@@ -392,6 +392,9 @@ def _environment(process: int) -> bytes:
         return b""
 
 
+DATASET_OF_STATE = " (the samples and their order, max_samples=, ObjectCrops, the weights of a mix)"
+"""What the dataset of a state stands for."""
+
 _ANSWER_SECONDS = 1.0
 _MOST_LOADERS = 100  # of one call site, so that what is written stays short
 _too_slow = threading.Event()
@@ -440,6 +443,7 @@ def _refuse_differing(ranks: str, ours: list[dict[str, Any]], theirs: list[dict[
     our, their = ours[number], theirs[number]
     if all(_differing(our, each) for each in theirs) and all(_differing(each, their) for each in ours):
         values = ", ".join(f"{name} is {our[name]!r} and {their[name]!r}" for name in _differing(our, their))
+        values += DATASET_OF_STATE if "dataset" in _differing(our, their) else ""
         message = f"this loader differs between {ranks}: {values}; samples would be missing or repeated"
         advice = "Give all ranks the same settings and the same state, or check_ranks=False if each has data of its own"
         raise ConfigError(f"{message}. {advice}")
