@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 SPLITS = ("train", "validation", "test")
 """All possible splits, in the order of the table."""
 
-SHARD_WORDS = {"train": "train", **dict.fromkeys(("validation", "val", "valid", "dev"), "validation"), "test": "test"}
-"""Words in names of TFRecords, of their folders, and of tars. Those with none of them, also ``testing``, are train."""
-
-SPLIT_WORDS = SHARD_WORDS | {"training": "train", "testing": "test"}
-"""Words for splits everywhere else, whatever their case, and the split of each."""
+SPLIT_WORDS = {
+    **dict.fromkeys(("train", "training"), "train"),
+    **dict.fromkeys(("validation", "val", "valid", "dev"), "validation"),
+    **dict.fromkeys(("test", "testing"), "test"),
+}
+"""Words for splits, whatever their case, and the split of each."""
 
 ANY_SPLIT = "|".join(SPLIT_WORDS)
 """Pattern of these words."""

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         ("17.tfrecords", ShardName("train", None, None)),
         ("val.tfrecords", ShardName("validation", None, None)),
         ("test.tfrecord", ShardName("test", None, None)),
+        ("dogs-Testing.tfrecord-00001-of-00002", ShardName("test", 1, 2)),
         ("contest.tfrecord", ShardName("train", None, None)),
         ("train-00004-of-00004", None),
         ("train-00003-of-01024.tfrecord.idx", None),
@@ -79,10 +80,11 @@ def test_templates_that_make_no_names(text: str) -> None:
 
 
 def test_shards_in_folders_of_their_splits(tmp_path: Path) -> None:
-    names = ("train/10.tfrecords", "train/9.tfrecords", "val/val.tfrecords", "idx/train/9.tfrecords.idx")
-    write_files(tmp_path, dict.fromkeys([*names, "other/x.tfrecord"], b""))
+    names = ("train/10.tfrecords", "train/9.tfrecords", "val/val.tfrecords", "Test/1.tfrecords")
+    write_files(tmp_path, dict.fromkeys([*names, "idx/train/9.tfrecords.idx", "other/x.tfrecord"], b""))
     assert find_shards(tmp_path) == {
         "train": SplitShards((tmp_path / "train/9.tfrecords", tmp_path / "train/10.tfrecords"), ()),
+        "test": SplitShards((tmp_path / "Test/1.tfrecords",), ()),
         "validation": SplitShards((tmp_path / "val/val.tfrecords",), ()),
     }
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from stoker.config import user_cache_directory
 from stoker.errors import IndexMismatchError
-from stoker.splits import SHARD_WORDS
+from stoker.splits import SPLIT_WORDS
 from stoker.storage import location
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def index_candidates(shard: Location) -> list[Location]:
     beside = shard.with_name(f"{shard.name}{INDEX_SUFFIX}")
     apart = shard.parent / INDEX_FOLDER / beside.name
     above = shard.parent.parent / INDEX_FOLDER / shard.parent.name / beside.name
-    in_split_folder = shard.parent.name in SHARD_WORDS and shard.suffix == FOLDER_SUFFIX
+    in_split_folder = shard.parent.name.lower() in SPLIT_WORDS and shard.suffix == FOLDER_SUFFIX
     preferred = beside if shard.suffix == PLAIN_SUFFIX else above if in_split_folder else apart
     return [preferred, *(candidate for candidate in (beside, apart, above) if candidate != preferred)]
 

@@ -19,7 +19,7 @@ from stoker.errors import ConfigError, DatasetNotFoundError
 from stoker.format.directory import JOURNAL_NAME, LABELS_NAME, MANIFEST_NAME, REJECTS_NAME, is_dataset, is_unfinished
 from stoker.format.frames import holds_records
 from stoker.format.index import INDEX_FOLDER, INDEX_SUFFIX
-from stoker.splits import SHARD_WORDS, splits_in
+from stoker.splits import SPLIT_WORDS, splits_in
 from stoker.storage import TEMPORARY_MARK, location, stoppable_pool
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def parse_shard_name(name: str) -> ShardName | None:
 
     Known names are ``train-00000-of-01024`` (Google's scripts), the same with ``.tfrecord``,
     ``NAME-train.tfrecord-00000-of-00008`` (TFDS), and any other name that ends in ``.tfrecord`` or ``.tfrecords``. The
-    split is that of the first of `SHARD_WORDS` in the name, else ``train``.
+    split is that of the first of `SPLIT_WORDS` in the name, else ``train``.
     """
     if name.endswith(INDEX_SUFFIX) or TEMPORARY_MARK in name or name.startswith("."):
         return None
@@ -186,7 +186,7 @@ def _has_image_suffix(name: str) -> bool:
 
 
 def _split_in(stem: str) -> str:
-    return next(iter(splits_in(stem, SHARD_WORDS)), "train")
+    return next(iter(splits_in(stem)), "train")
 
 
 # Which files are shards.
@@ -203,7 +203,7 @@ class SplitShards:
 def find_shards(named: LocationLike) -> dict[str, SplitShards]:
     """Return by split the shards in a directory without a manifest, or those that a file or a pattern names.
 
-    Shards in folders of a directory that are called by `SHARD_WORDS` belong to the split of that name;
+    Shards in folders of a directory that are called by `SPLIT_WORDS` belong to the split of that name;
     they count only if none lies in the directory itself. A file or a pattern has no missing shards: whoever names some
     of the shards wants these. Without any shard the result is empty.
 
@@ -221,7 +221,8 @@ def find_shards(named: LocationLike) -> dict[str, SplitShards]:
         return {split: SplitShards(tuple(paths), ()) for split, paths in sorted(groups.items())}
     children = path.children()
     folders = (os.fsdecode(child.name) for child in children if child.is_folder)
-    return group_shards(_files(path, children), {name: _below(path / name) for name in folders if name in SHARD_WORDS})
+    below = {name: _below(path / name) for name in folders if name.lower() in SPLIT_WORDS}
+    return group_shards(_files(path, children), below)
 
 
 def _below(folder: Location) -> Iterator[Location]:
@@ -252,10 +253,9 @@ def group_shards(files: Iterable[Location], folders: Mapping[str, Iterable[Locat
         groups.setdefault(shard_name.split, []).append((shard_name, path))
     if not groups:
         for folder, below in folders.items():
-            shards = [
-                (replace(shard_name, split=SHARD_WORDS[folder]), path) for shard_name, path in _shards_among(below)
-            ]
-            groups.setdefault(SHARD_WORDS[folder], []).extend(shards)
+            split = SPLIT_WORDS[folder.lower()]
+            shards = [(replace(shard_name, split=split), path) for shard_name, path in _shards_among(below)]
+            groups.setdefault(split, []).extend(shards)
     return {split: _found_split(shards) for split, shards in sorted(groups.items()) if shards}
 
 

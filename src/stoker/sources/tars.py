@@ -23,7 +23,7 @@ from stoker.sources.names import JUNK, is_sidecar, path_parts
 from stoker.sources.patterns import expand_braces, image_patterns
 from stoker.sources.source import Kind, Source, SourceBuilder
 from stoker.sources.tar_format import FileWindow, MemberReader, is_compressed, may_be_tar, tar_members
-from stoker.splits import SHARD_WORDS, SPLIT_FOLDERS, are_splits, splits_in
+from stoker.splits import SPLIT_FOLDERS, are_splits, splits_in
 from stoker.storage import Location, location
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def find_tars(look: Look, folder: Location) -> dict[Location, str]:
 
 def split_of(name: str) -> str:
     """Return the split of a tar: ``train`` unless its name says another; ``train-val`` is held out from ``train``."""
-    splits = splits_in(name, SHARD_WORDS) if name.lower().endswith(".tar") else ()
+    splits = splits_in(name) if name.lower().endswith(".tar") else ()
     return next((split for split in ("validation", "test") if split in splits), "train")
 
 
