@@ -36,27 +36,16 @@ def _tables() -> dict[str, Answers]:
 _TABLES = _tables()
 
 LOADERS = _TABLES["LOADERS"]
-"""Arguments of loaders."""
 OPENING = _TABLES["OPENING"]
-"""Arguments of `stoker.open`."""
 BUILDING = _TABLES["BUILDING"]
-"""Arguments of `stoker.build`."""
 AUDITING = _TABLES["AUDITING"]
-"""Arguments of `stoker.audit`."""
 TRANSFORMS = _TABLES["TRANSFORMS"]
-"""Settings of transforms and of `stoker.Output`."""
 DATASETS = _TABLES["DATASETS"]
-"""Attributes of `stoker.Dataset` and of samples."""
 BATCHES = _TABLES["BATCHES"]
-"""Attributes of batches."""
 ITERATING = _TABLES["ITERATING"]
-"""Attributes of loaders."""
 OPTIONS = _TABLES["OPTIONS"]
-"""Options of commands."""
 NAMES = _TABLES["NAMES"]
-"""Names in the module `stoker`."""
 PIXELS = _TABLES["PIXELS"]
-"""Types and layouts of pixels that batches do not have."""
 
 
 def did_you_mean(word: object, known: Iterable[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stoker.format.contents import contents_of, is_companion, no_records, records_below
 from stoker.format.directory import (
     BACKGROUND,
     BUILD_FOLDER,
@@ -83,11 +84,7 @@ from stoker.format.shard_names import (
     MAX_SHARDS,
     ShardNaming,
     SplitShards,
-    contents_of,
     find_shards,
-    is_companion,
-    no_records,
     parse_shard_name,
-    records_below,
     refuse_incomplete,
 )

@@ -1,4 +1,4 @@
-"""The names of shards, written as Stoker or other systems write them, and read in any of these ways; what a path holds.
+"""The names of shards: written as Stoker or other systems write them, and read in any of these ways.
 
 Shards are found by their names, or else by their first bytes: a directory of well-named shards is listed and nothing of
 it is read. Of other files that may be shards, twelve bytes are read; if none of the first hundred files with an
@@ -7,18 +7,15 @@ extension is a shard, no more files with it are read.
 
 from __future__ import annotations
 
-import itertools
 import os
 import re
-import shlex
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from stoker.config import IMAGE_SUFFIXES, option
 from stoker.errors import ConfigError, DatasetNotFoundError
-from stoker.format.directory import JOURNAL_NAME, LABELS_NAME, MANIFEST_NAME, REJECTS_NAME, is_dataset, is_unfinished
 from stoker.format.frames import holds_records
-from stoker.format.index import INDEX_FOLDER, INDEX_SUFFIX
+from stoker.format.index import INDEX_SUFFIX
 from stoker.splits import SPLIT_WORDS, splits_in
 from stoker.storage import TEMPORARY_MARK, location, stoppable_pool
 
@@ -51,15 +48,9 @@ _OTHER = re.compile(
     re.ASCII | re.IGNORECASE | re.DOTALL,
 )
 """Texts, archives and indexes: like images, they are never opened to look for records."""
-_BESIDE = {MANIFEST_NAME, LABELS_NAME, REJECTS_NAME, JOURNAL_NAME, INDEX_FOLDER, "dataset_info.json", "features.json"}
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _FILES_TRIED = 100
 """If the first hundred files of an extension hold no records, the others are not read."""
-_FOLDERS_TRIED = 8
-_NAMES_TRIED = 64
-_DEEPEST = 3
-_PROBED = 2
-_HEAD_BYTES = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,10 +167,10 @@ def may_hold_records(name: str) -> bool:
     """Return whether to read the first bytes of a file to look for records, though it is not named as a shard."""
     if TEMPORARY_MARK in name or name.startswith("."):
         return False
-    return not _has_image_suffix(name) and not _OTHER.fullmatch(name)
+    return not has_image_suffix(name) and not _OTHER.fullmatch(name)
 
 
-def _has_image_suffix(name: str) -> bool:
+def has_image_suffix(name: str) -> bool:
     """Return whether the extension of a file is that of an image."""
     _, dot, suffix = name.rpartition(".")
     return bool(dot) and suffix.lower() in IMAGE_SUFFIXES
@@ -216,7 +207,7 @@ def find_shards(named: LocationLike) -> dict[str, SplitShards]:
         alone = path.is_file()
         # A pipe that a pattern matches is not read, which would wait; a broken link is a missing shard.
         matching = (shard for shard in path.matching() if parse_shard_name(shard.name) is not None or shard.is_file())
-        for shard_name, shard in _shards_among([path] if alone else matching, alone=alone):
+        for shard_name, shard in shards_among([path] if alone else matching, alone=alone):
             groups.setdefault(shard_name.split, []).append(shard)
         return {split: SplitShards(tuple(paths), ()) for split, paths in sorted(groups.items())}
     children = path.children()
@@ -232,7 +223,7 @@ def _below(folder: Location) -> Iterator[Location]:
 def _files(folder: Location, children: Iterable[Child]) -> Iterator[Location]:
     """Return the files of a folder, except those with names of images, of which there may be millions."""
     names = (os.fsdecode(child.name) for child in children if child.is_file)
-    return (folder / name for name in names if not _has_image_suffix(name))
+    return (folder / name for name in names if not has_image_suffix(name))
 
 
 def refuse_incomplete(path: Location, splits: Mapping[str, SplitShards]) -> None:
@@ -249,17 +240,17 @@ def group_shards(files: Iterable[Location], folders: Mapping[str, Iterable[Locat
     See `find_shards`.
     """
     groups: dict[str, list[tuple[ShardName, Location]]] = {}
-    for shard_name, path in _shards_among(files):
+    for shard_name, path in shards_among(files):
         groups.setdefault(shard_name.split, []).append((shard_name, path))
     if not groups:
         for folder, below in folders.items():
             split = SPLIT_WORDS[folder.lower()]
-            shards = [(replace(shard_name, split=split), path) for shard_name, path in _shards_among(below)]
+            shards = [(replace(shard_name, split=split), path) for shard_name, path in shards_among(below)]
             groups.setdefault(split, []).extend(shards)
     return {split: _found_split(shards) for split, shards in sorted(groups.items()) if shards}
 
 
-def _shards_among(paths: Iterable[Location], *, alone: bool = False) -> list[tuple[ShardName, Location]]:
+def shards_among(paths: Iterable[Location], *, alone: bool = False) -> list[tuple[ShardName, Location]]:
     """Return the shards among some files, in their order; with ``alone``, the file that the user names, by any name."""
     named = [(path, parse_shard_name(path.name)) for path in paths]
     others = [path for path, shard_name in named if shard_name is None and (alone or may_hold_records(path.name))]
@@ -317,112 +308,3 @@ def _natural(name: str) -> tuple[int, str]:
     """Return a sort key that puts ``10.tfrecords`` behind ``9.tfrecords``."""
     leading = _NUMBER.match(name)
     return (int(leading[0]) if leading else -1, name)
-
-
-# What lies at a path.
-
-
-@dataclass(frozen=True, slots=True)
-class Contents:
-    """What lies at a path."""
-
-    kind: Literal["dataset", "unfinished", "TFRecords", "images"]
-    splits: Mapping[str, SplitShards] = field(default_factory=dict)  # the shards of TFRecords
-
-
-def contents_of(path: Location) -> Contents:
-    """Return what lies at a path, which is looked at in this order; images are what is none of the others.
-
-    Raises:
-        DatasetNotFoundError: Nothing lies there, or TFRecords in folders below, which would pass for class folders.
-        OSError: The directory cannot be listed, or a file that may be a shard cannot be read.
-    """
-    if (path / MANIFEST_NAME).lexists():
-        return Contents("dataset")
-    if is_unfinished(path):
-        return Contents("unfinished")
-    if splits := find_shards(path):
-        return Contents("TFRecords", splits)
-    below = records_below(path)
-    if below is not None or not ("{" in str(path) or path.pattern() is not None or path.exists()):  # "{": several tars
-        raise no_records(path, below)
-    return Contents("images")
-
-
-def is_companion(path: Location) -> bool:
-    """Return whether something lies beside shards, by its name; a shell names it, too, if it expands ``dataset/*``."""
-    return path.suffix == INDEX_SUFFIX or path.name in _BESIDE or path.name.endswith(".labels.txt")
-
-
-def records_below(top: Location, *, in_datasets: bool = False) -> Location | None:
-    """Return a folder with shards below a directory without any, such as that of a version in TFDS; None without one.
-
-    Only some folders of each level are tried, and some names in each: a tree of images costs a few listings. A folder
-    with an image counts as a folder of images, and a folder that cannot be listed as empty.
-    """
-    level = [top] if top.is_dir() else []
-    for _ in range(_DEEPEST):
-        below: list[Location] = []
-        for folder in level:
-            children = _some_children(folder)
-            names = sorted({os.fsdecode(child.name) for child in children if child.is_folder})
-            inner = [folder / name for name in names if not name.startswith(".")][:_FOLDERS_TRIED]
-            below += [candidate for candidate in inner if in_datasets or not is_dataset(candidate)]
-        for folder in below[:_FOLDERS_TRIED]:
-            files = [os.fsdecode(child.name) for child in _some_children(folder) if child.is_file]
-            if any(map(_has_image_suffix, files)):
-                continue
-            if any(parse_shard_name(name) is not None for name in files):
-                return folder
-            unknown = [folder / name for name in sorted(set(files)) if may_hold_records(name)]
-            if _shards_among(unknown[:_PROBED]):
-                return folder
-        level = below[:_FOLDERS_TRIED]
-    return None
-
-
-def _some_children(folder: Location) -> list[Child]:
-    try:
-        return list(itertools.islice(folder.some_children(), _NAMES_TRIED))
-    except PermissionError:  # listing it as a folder of images gives a better error
-        return []
-
-
-def no_records(path: Location, below: Location | None = None) -> DatasetNotFoundError:
-    """Return the error for a path without shards, or unfinished: it says what the path holds, and what to give."""
-    message = f"{path} is not a dataset: "
-    if path.is_dir() and is_unfinished(path):
-        message = f"{path} is an unfinished build, repack or merge; run the same command again to finish it"
-        message += f", with more {option('max_rejects')} where these ended it"
-    elif path.is_dir() and next(iter(path.some_children()), None) is None:
-        message += "the directory is empty"
-    elif path.is_dir():
-        below = below or records_below(path, in_datasets=True)
-        images = f"'stoker audit {shlex.quote(str(path))}' checks images, and 'stoker build' makes a dataset of them"
-        remedy = images if below is None else f"the TFRecords are in {below}, give that"
-        message += f"no {MANIFEST_NAME} and no TFRecord lies in it; {remedy}"
-    elif path.exists():
-        message = _what_file(path)
-    elif matches := len(path.matching()):
-        files = "1 file matches" if matches == 1 else f"{matches} files match"
-        message += f"{files} it, but none begins as a TFRecord does"
-    else:
-        message += "there is no such file or directory, and no file matches it"
-    return DatasetNotFoundError(message, path=str(path))
-
-
-def _what_file(path: Location) -> str:
-    if path.suffix == INDEX_SUFFIX:
-        return f"{path} is not a TFRecord, but the index of one; give the TFRecord itself"
-    if is_companion(path):
-        return f"{path} is not a TFRecord, but the {path.name} of a dataset; give the directory, {path.parent}"
-    head = path.read_head(_HEAD_BYTES) if path.is_file() else b""
-    if not path.is_file():
-        what = "is a pipe or a device"
-    elif not head:
-        what = "is empty"
-    elif all(byte in b"\t\n\f\r" or 32 <= byte != 127 for byte in head):
-        what = "is a text file"
-    else:
-        what = f"begins with the bytes {head[:4].hex(' ')}"
-    return f"{path} is not a TFRecord: it {what}; give a TFRecord, a directory of them, or a dataset"
