@@ -378,9 +378,9 @@ class FileSet(SampleSource):
         Name i is names[starts[i]:starts[i + 1]], below `base` unless it begins with '/'; archive_of is -1 for a file of its own.
         """
 
-    def set_boxes(self, starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], boxes: Annotated[NDArray[numpy.float32], dict(shape=(None, 4), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None:
+    def set_boxes(self, starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], boxes: Annotated[NDArray[numpy.float32], dict(shape=(None, 4), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, damaged: Mapping[int, str] = {}) -> None:
         """
-        Set the objects: those of image i are rows starts[i]:starts[i + 1], each xmin, ymin, xmax, ymax; without `labels` they have the label of their image.
+        Set the objects: those of image i are rows starts[i]:starts[i + 1], each xmin, ymin, xmax, ymax; without `labels` they have the label of their image. `damaged` says what is wrong with those of some images, which is then an ExampleError wherever they are wanted.
         """
 
     def set_fields(self, make: Callable[[int, bytes, list[str]], bytes]) -> None:

@@ -16,7 +16,7 @@ import stoker
 from loader.resuming import check_resume
 from reference import pictures
 from stoker import fields
-from stoker.errors import ConfigError, ImageError, SourceError, SourceWarning
+from stoker.errors import BadSampleWarning, ConfigError, ExampleError, ImageError, SourceError, SourceWarning
 from written_files import write_files
 
 if TYPE_CHECKING:
@@ -333,3 +333,25 @@ def test_a_function_of_datasets_that_takes_pixels_has_them(records: list[Record]
     wanted = [np.asarray(Image.open(path).convert("RGB").resize((8, 6))) for path in paths]
     assert all(np.array_equal(sample.decode(), pixels) for sample, pixels in zip(opened, wanted, strict=True))
     assert opened.labels.tolist() == [number % 2 for number in range(COUNT)]
+
+
+@pytest.mark.parametrize("transform", [stoker.Resize(20), stoker.ObjectCrops(20)], ids=str)
+def test_damaged_boxes_are_bad_samples_of_loaders_that_want_boxes(transform: Any) -> None:
+    good, pixels = [0.1, 0.1, 0.5, 0.6], [10, 10, 50, 60]
+    every: list[list[list[float]]] = [[], [pixels, good], [good]]
+    opened = stoker.open(
+        [{"image": np.full((100, 100, 3), number, np.uint8), "boxes": boxes} for number, boxes in enumerate(every)]
+    )
+    settings: Any = {"transform": transform, "boxes": stoker.BoxOutput()}
+    message = "the source/1: field 'boxes': the box 10, 10, 50, 60 is not xmin < xmax"
+    with stoker.Loader(opened, 3, **settings) as loader, pytest.raises(ExampleError, match=message):
+        list(loader)
+    loader = stoker.Loader(opened, 3, **settings, on_bad="substitute", seed=1)
+    with loader, pytest.warns(BadSampleWarning, match="1 bad sample"):
+        (batch,) = loader
+    assert (batch.images[1] != 1).all()
+    assert [sample.index for sample in loader.bad_samples.samples] == [1]
+    with stoker.Loader(opened, 3, transform=stoker.Resize(20)) as loader:
+        assert next(iter(loader)).images[:, 0, 0, 0].tolist() == [0, 1, 2]
+    with pytest.raises(SourceError, match="the source/1: field 'boxes'"):
+        opened[1]

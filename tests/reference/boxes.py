@@ -22,23 +22,24 @@ def geometry(width: int, height: int, transform, draws: transforms.Draws) -> tup
 
 
 def shown(low: float, high: float, length: int, cut: tuple[int, int], side: int, window: tuple[int, int]) -> tuple:
-    """Ends of an edge in the window, and which share of it is there."""
+    """Ends of an edge in the window, which share of it is there, and how many pixels of the image or the window."""
     if not (math.isfinite(low) and math.isfinite(high)) or low >= high:
-        return 0, 0, 0
+        return 0, 0, 0, 0
     scale = Fraction(side, cut[1] - cut[0])
     ends = [(Fraction(edge) * length - cut[0]) * scale - window[0] for edge in (low, high)]
     inside = [min(max(end, Fraction(0)), Fraction(window[1])) for end in ends]
-    return *inside, (inside[1] - inside[0]) / (ends[1] - ends[0])
+    pixels = inside[1] - inside[0]
+    return *inside, pixels / (ends[1] - ends[0]), min(pixels, pixels / scale)
 
 
-def transform(boxes: list, width: int, height: int, geometry: tuple, min_visible: float) -> list[tuple]:
-    """(xmin, ymin, xmax, ymax, number of the box) of each box that is still there."""
+def transform(boxes: list, width: int, height: int, geometry: tuple, min_visible: float, slack: float) -> list[tuple]:
+    """(xmin, ymin, xmax, ymax, number of the box) of each box that is still there; ``slack`` is added to the least."""
     crop, resized, corner, size, flip = geometry
     visible = []
     for number, (xmin, ymin, xmax, ymax) in enumerate(boxes):
-        left, right, wide = shown(xmin, xmax, width, (crop[0], crop[2]), resized[0], (corner[0], size[0]))
-        top, bottom, high = shown(ymin, ymax, height, (crop[1], crop[3]), resized[1], (corner[1], size[1]))
-        if wide * high <= 0 or wide * high < min_visible:
+        left, right, wide, columns = shown(xmin, xmax, width, (crop[0], crop[2]), resized[0], (corner[0], size[0]))
+        top, bottom, high, rows = shown(ymin, ymax, height, (crop[1], crop[3]), resized[1], (corner[1], size[1]))
+        if min(columns, rows) * 1024 <= 1 + slack or wide * high < min_visible + slack:
             continue
         if flip:
             left, right = size[0] - right, size[0] - left

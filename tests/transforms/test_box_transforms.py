@@ -51,8 +51,7 @@ def check_boxes(
     geometry = twin.geometry(*extent, chosen, transform.Draws(seed, 0, 0))
     edges = [tuple(float(np.float32(edge)) for edge in box) for box in boxes]
     surely, maybe = (
-        {box[4]: box[:4] for box in twin.transform(edges, *extent, geometry, max(0.0, least + rounding))}
-        for rounding in (1e-9, -3e-9)
+        {box[4]: box[:4] for box in twin.transform(edges, *extent, geometry, least, slack)} for slack in (1e-9, -3e-9)
     )
     numbers = placed.objects.tolist()
     assert surely.keys() <= set(numbers) <= maybe.keys()

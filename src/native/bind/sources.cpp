@@ -1,5 +1,6 @@
 // Binds core/sources.
 #include <fcntl.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <new>
 #include <optional>
@@ -345,15 +347,17 @@ void add_file_set(nb::module_& m) {
       .def(
           "set_boxes",
           [](FileSet& set, const Column<int64_t>& starts, const Corners& boxes,
-             const std::optional<Column<int64_t>>& labels) {
+             const std::optional<Column<int64_t>>& labels, std::map<size_t, std::string> damaged) {
             std::vector<ObjectBox> rows(boxes.shape(0));
             if (!rows.empty())
               std::memcpy(static_cast<void*>(rows.data()), boxes.data(), rows.size() * sizeof(ObjectBox));
-            set.set_boxes(copy(starts), std::move(rows), labels ? copy(*labels) : std::vector<int64_t>{});
+            set.set_boxes(copy(starts), std::move(rows), labels ? copy(*labels) : std::vector<int64_t>{},
+                          std::move(damaged));
           },
-          "starts"_a, "boxes"_a, "labels"_a = nb::none(),
+          "starts"_a, "boxes"_a, "labels"_a = nb::none(), "damaged"_a = nb::dict(),
           "Set the objects: those of image i are rows starts[i]:starts[i + 1], each xmin, ymin, xmax, ymax; "
-          "without `labels` they have the label of their image.")
+          "without `labels` they have the label of their image. `damaged` says what is wrong with those of "
+          "some images, which is then an ExampleError wherever they are wanted.")
       .def(
           "set_fields",
           [](FileSet& set, FieldsMaker make) {

@@ -88,7 +88,8 @@ class PaddedBoxes:
 class BoxOutput:
     """How batches hold boxes.
 
-    Boxes are cropped, scaled, clipped and mirrored as the pixels are; a box entirely outside the result is omitted.
+    Boxes are cropped, scaled, clipped and mirrored as the pixels are. A box without area in the result is omitted, as
+    is one of 1/1024 pixel or less of the image or of the result: corners are stored in float32.
 
     Attributes:
         pad_to: Number of boxes per sample in `PaddedBoxes`, 1 to 65,536; None for `Boxes` of any number.

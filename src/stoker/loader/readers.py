@@ -24,7 +24,7 @@ from stoker.loader.selection import same_numbers, selection_name, values_at
 from stoker.recipe import Recipe, convert, decode_as_stored, is_turned, sniff
 from stoker.sources import SourceImage, features_beside, in_order, with_objects
 from stoker.storage import from_uri
-from stoker.types import BOX_SIDES
+from stoker.types import BOX_SIDES, Box
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from stoker.loader.selection import Numbers
     from stoker.loader.shards import OpenShard
     from stoker.sources import IndexedReader, Item, ItemTable, Source
-    from stoker.types import Box, Exif, Features, Mode, SchemaInfo
+    from stoker.types import Exif, Features, Mode, SchemaInfo
 
 
 _AT_ONCE_REMOTE = 16
@@ -404,7 +404,7 @@ class ImageFiles(SampleReader):
         return sorted({self.native.where(int(number))[0] for number in numbers})
 
     def object_counts(self) -> NDArray[np.uint32]:
-        """Return the number of objects of each image. A damaged annotation counts as none, and warns."""
+        """Return the number of objects of each image: of a damaged annotation none, of a damaged record one."""
         if self._object_counts is None:
             self._object_counts = self._read_boxes()
         return self._object_counts
@@ -442,7 +442,7 @@ class ImageFiles(SampleReader):
             return self._tree.read_boxes(self._table[number], self._split, header)
         except SourceError as error:
             damaged[number] = str(error)
-            return []
+            return [] if self._split in self._tree.boxes else [Box(0, 0, 0, 0)]
 
     def _read_boxes(self) -> NDArray[np.uint32]:
         counts = np.zeros(len(self._table), np.int64)
@@ -453,13 +453,14 @@ class ImageFiles(SampleReader):
             counts[index] = len(item_boxes)
             boxes += item_boxes
             labels += [_label(box, item.label) for box in item_boxes]
-        if damaged:
+        if damaged and self._split in self._tree.boxes:  # a build stores these images without boxes; it rejects records
             message = f"{len(damaged)} of {len(self._table)} annotations are damaged, their images count as one object"
             warnings.warn(f"{message}; the first: {damaged[min(damaged)]}", stacklevel=3)
+            damaged = {}
         corners = np.array([box.corners for box in boxes], np.float32).reshape(-1, 4)
         starts = np.concatenate(([0], np.cumsum(counts)))
         self._box_labels = np.array(labels, np.int64)
-        self.native.set_boxes(starts, corners, self._box_labels)
+        self.native.set_boxes(starts, corners, self._box_labels, damaged)
         return counts.astype(np.uint32)
 
 

@@ -29,6 +29,10 @@ struct ObjectBox {
   float ymax = 1.0F;
 };
 
+// Of a pixel. An edge that was a whole number of pixels is stored as a float32 fraction, which may lead back
+// to a little more or less; what lies between the two is nothing of the object.
+inline constexpr double kEdgeTolerance = 1.0 / 1024;
+
 // An annotated object with its class; -1: none.
 struct LabelledBox {
   ObjectBox box;

@@ -7,10 +7,6 @@
 namespace stoker {
 namespace {
 
-// Of a pixel. An edge that was a whole number of pixels is stored as a float32 fraction, which may lead back
-// to a little more or less; it must not take in a column that the annotator left out.
-constexpr double kEdgeTolerance = 1.0 / 1024;
-
 // 0..last; what is not a number is 0.
 int32_t clip(double at, int32_t last) {
   if (!(at > 0.0)) return 0;

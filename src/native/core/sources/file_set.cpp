@@ -79,7 +79,7 @@ FileSet::FileSet(FileList list) : list_(std::move(list)), archives_(kOpenArchive
 }
 
 void FileSet::set_boxes(std::vector<int64_t> starts, std::vector<ObjectBox> boxes,
-                        std::vector<int64_t> labels) {
+                        std::vector<int64_t> labels, std::map<size_t, std::string> damaged) {
   if (!cuts(starts, size(), boxes.size())) {
     refuse("The starts of the boxes must grow from 0 to the " + std::to_string(boxes.size()) +
            " boxes there are, one more than there are files");
@@ -88,7 +88,8 @@ void FileSet::set_boxes(std::vector<int64_t> starts, std::vector<ObjectBox> boxe
     refuse("There are " + std::to_string(labels.size()) + " labels of " + std::to_string(boxes.size()) +
            " boxes");
   }
-  auto owned = std::make_unique<const Boxes>(Boxes{std::move(starts), std::move(boxes), std::move(labels)});
+  auto owned = std::make_unique<const Boxes>(
+      Boxes{std::move(starts), std::move(boxes), std::move(labels), std::move(damaged)});
   const Boxes* none = nullptr;
   if (boxes_.compare_exchange_strong(none, owned.get())) static_cast<void>(owned.release());
 }
@@ -183,10 +184,17 @@ uint64_t FileSet::start_reading(uint64_t number) const {
       ->start_reading(static_cast<uint64_t>(list_.offsets[index]), static_cast<uint64_t>(list_.sizes[index]));
 }
 
+// Nothing where no boxes are set.
+const FileSet::Boxes* FileSet::boxes_of(size_t index) const {
+  const Boxes* known = boxes_.load();
+  if (known && known->damaged.contains(index)) throw Error(ErrorCode::kBadExample, known->damaged.at(index));
+  return known;
+}
+
 void FileSet::append_boxes(uint64_t number, std::span<const uint8_t>, int64_t label, SourceScratch&,
                            std::vector<LabelledBox>& boxes) const {
   const size_t index = checked(number);
-  const Boxes* known = boxes_.load();
+  const Boxes* known = boxes_of(index);
   if (!known) return;
   for (auto i = known->starts[index]; i < known->starts[index + 1]; ++i) {
     const auto row = static_cast<size_t>(i);
@@ -203,8 +211,8 @@ void FileSet::read_fields(uint64_t number, std::span<const uint8_t> bytes, const
 }
 
 ObjectBox FileSet::box(SampleId id) const {
-  const Boxes* known = boxes_.load();
   const auto index = static_cast<size_t>(id.number);
+  const Boxes* known = boxes_of(index);
   const int64_t first = known ? known->starts[index] : 0, end = known ? known->starts[index + 1] : 0;
   if (id.object < 0 || id.object >= end - first) {
     refuse("there is no object " + std::to_string(id.object) + "; the image has " +

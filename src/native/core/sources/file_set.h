@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -42,9 +43,11 @@ class FileSet : public SampleSource {
   ~FileSet() override { delete boxes_.load(); }
 
   // Sets the annotated objects: those of sample i are boxes[starts[i]] .. boxes[starts[i + 1] - 1], and so
-  // are their labels; without labels they have that of their image. Of several calls the first counts, so
-  // that readers need no lock.
-  void set_boxes(std::vector<int64_t> starts, std::vector<ObjectBox> boxes, std::vector<int64_t> labels = {});
+  // are their labels; without labels they have that of their image. `damaged` says what is wrong with the
+  // objects of samples whose boxes must not be used. Of several calls the first counts, so that readers need
+  // no lock.
+  void set_boxes(std::vector<int64_t> starts, std::vector<ObjectBox> boxes, std::vector<int64_t> labels = {},
+                 std::map<size_t, std::string> damaged = {});
 
   // Sets what gives the fields of samples; to be called before any is read.
   void set_fields(MakeFields make) { make_fields_ = std::move(make); }
@@ -62,7 +65,8 @@ class FileSet : public SampleSource {
   // kMostFileBytes. One that grew is read as it now is.
   std::span<const uint8_t> fetch(uint64_t number, SourceScratch& scratch) const override;
 
-  // Throws kBadArgument for an object that is not there.
+  // Throws kBadArgument for an object that is not there, and kBadExample, as append_boxes(), for damaged
+  // ones.
   SourceSample describe(SampleId id, std::span<const uint8_t> bytes, SourceScratch& scratch,
                         std::string& source) const override;
 
@@ -85,13 +89,15 @@ class FileSet : public SampleSource {
   struct Boxes {
     std::vector<int64_t> starts;
     std::vector<ObjectBox> boxes;
-    std::vector<int64_t> labels;  // of each, or none
+    std::vector<int64_t> labels;            // of each, or none
+    std::map<size_t, std::string> damaged;  // what is wrong, by sample
   };
 
   size_t checked(uint64_t number) const;
   std::span<const uint8_t> fetch_remote(size_t index, SourceScratch& scratch) const;
   std::string_view name(size_t index) const;
   std::string path(size_t index) const;
+  const Boxes* boxes_of(size_t index) const;
   ObjectBox box(SampleId id) const;
 
   FileList list_;

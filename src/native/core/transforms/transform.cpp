@@ -33,6 +33,7 @@ struct Axis {
     if (!(from < to) || !std::isfinite(to - from)) return {};
     const double last = window;
     const double first_shown = std::clamp(from, 0.0, last), last_shown = std::clamp(to, 0.0, last);
+    if (last_shown - first_shown <= kEdgeTolerance * std::max(scale, 1.0)) return {};
     return {first_shown, last_shown, (last_shown - first_shown) / (to - from)};
   }
 };

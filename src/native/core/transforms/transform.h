@@ -67,8 +67,9 @@ struct TransformedBox {
 };
 
 // Appends what a transform shows of the boxes of an image: cropped, scaled, clipped and mirrored as its
-// pixels are. A box is left out when nothing of it is in the result, when less than `min_visible` of its
-// area is, or when its edges are not numbers.
+// pixels are. A box is left out when nothing of it is in the result, but perhaps less than kEdgeTolerance, of
+// a pixel of the image or of the result; when less than `min_visible` of its area is; or when its edges are
+// not numbers.
 void transform_boxes(const TransformPlan& plan, Extent image, std::span<const LabelledBox> boxes,
                      double min_visible, std::vector<TransformedBox>& out);
 

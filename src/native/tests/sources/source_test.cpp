@@ -295,6 +295,20 @@ TEST_CASE("objects have their own labels or that of their image") {
   CHECK(labels_of({7, 8, -1}, 1) == std::vector<int64_t>{8, -1});
 }
 
+TEST_CASE("damaged objects are an error where they are wanted, and only there") {
+  const tests::TemporaryFile file("hello"), archive("0123456789");
+  FileSet set(two_files(file, archive));
+  set.set_boxes({0, 1, 2}, {{}, {}}, {}, {{1, "no box"}});
+  SourceScratch scratch;
+  std::string name;
+  std::vector<LabelledBox> boxes;
+  set.append_boxes(0, {}, 4, scratch, boxes);
+  CHECK(boxes.size() == 1);
+  CHECK(set.describe({1, kWholeImage}, {}, scratch, name).label == 5);
+  CHECK_THROWS_WITH_AS(set.append_boxes(1, {}, 4, scratch, boxes), "no box", Error);
+  CHECK_THROWS_WITH_AS(set.describe({1, 0}, {}, scratch, name), "no box", Error);
+}
+
 TEST_CASE("a file that shrank or went away is an error of the system that names it") {
   const tests::TemporaryFile file("hello"), archive("0123456789");
   const FileSet set(two_files(file, archive));
