@@ -162,12 +162,11 @@ class _Served:
 class NodeCache:
     """Samples on a disk of this machine, shared by all of its processes through nothing but the files.
 
-    For datasets that are slow to read, such as those on network storage. Image files are cached anew if their sizes or
-    modification times change; in a store, if their sizes do. A sample that one process has read is cached
-    for all processes and for later runs. Every hit is verified by checksums, so that no crash and no damage can give
-    wrong bytes. A disk that is full, a directory that cannot be written, and a cache whose ``CACHEDIR.TAG`` is damaged
-    or missing are not errors: the dataset is read, and one `UserWarning` says so. Safe from any thread, and in a forked
-    process, which opens the files again.
+    For datasets that are slow to read, such as those on network storage. Image files are told by size and modification
+    time (in stores: by size). A sample that one process has read is cached for all processes and for later runs. Every
+    hit is verified by checksums, so that no crash and no damage can give wrong bytes. A disk that is full, a directory
+    that cannot be written, and a cache whose ``CACHEDIR.TAG`` is damaged or missing are not errors: the dataset is
+    read, and one `UserWarning` says so. Safe from any thread, and in a forked process, which opens the files again.
 
     Args:
         directory: Created if missing; otherwise it must be empty or such a cache. Not on network storage.
