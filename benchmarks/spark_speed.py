@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 import stoker.spark
 from benchmarks.rivals.serving import descendants, tree_seconds
 from benchmarks.rivals.turns import busy_seconds
-from stoker.builder import BuildSettings, LocalEngine, build_tree, open_source
+from stoker.builder import BuildSettings, LocalEngine, build_source, open_source
 from stoker.cli.options import add_dataset, add_declared, build_settings
 from stoker.spark import started_session
 from tests.servers import spark_cluster
@@ -110,7 +110,7 @@ def _own_seconds() -> float:
 
 def build(settings: BuildSettings, destination: Path, engine: EngineFactory) -> BuildReport:
     """List the source and build it."""
-    return build_tree(open_source(settings), settings, destination, engine=engine)
+    return build_source(open_source(settings), settings, destination, engine=engine)
 
 
 def turn(way: Way, settings: BuildSettings, cluster: spark_cluster.SparkCluster, folder: Path) -> Turn:

@@ -291,7 +291,7 @@ class _Shared:
 
     def _check_source(self) -> None:
         """Check that the images are here; otherwise every one of them would become a reject."""
-        for uri in self.converter.tree.reader.uris:
+        for uri in self.converter.source.reader.uris:
             if from_uri(uri).is_local and not from_uri(uri).exists():
                 message = f"the source {os.fsdecode(uri)} is not there"
                 raise ConfigError(f"{message}; put the images where all executors see them, or into a bucket")

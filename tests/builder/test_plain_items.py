@@ -75,7 +75,7 @@ def what_became(outcomes: Iterable[Outcome]) -> tuple[object, ...]:
 
 def assert_steps_agree(converter: ItemConverter, items: list[Item]) -> int:
     """Compare with what is made of images that are loaded one by one; return how many records there are."""
-    step_by_step = [converter.convert([item], "train", None, converter.tree.load) for item in items]
+    step_by_step = [converter.convert([item], "train", None, converter.source.load) for item in items]
     expected = what_became(step_by_step)
     assert what_became([converter.convert(items, "train")]) == expected
     records = expected[0]

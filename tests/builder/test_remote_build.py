@@ -12,7 +12,7 @@ import pytest
 import stoker
 from builder.remote_trees import STORES, build_and_die, run, stored
 from builder.trees import build, contents, picture, settings_for, write_tree
-from stoker.builder import PRESETS, build_tree, open_source
+from stoker.builder import PRESETS, build_source, open_source
 from stoker.errors import DestinationError
 from stoker.format import contents_of
 from stoker.format.shard_names import ShardNaming
@@ -77,12 +77,12 @@ def test_another_dataset_is_overwritten(folder: StoreLocation, source: Path, who
     old = settings_for(source, shards=6, seed=9, max_rejects=1)
     wanted = settings_for(source, shards=4, max_rejects=1)
     tree, asked = open_source(wanted), list[str]()
-    build_tree(tree, old, folder / "set")
+    build_source(tree, old, folder / "set")
     (folder / "set/mine.txt").write_atomically(b"mine")
-    build_tree(tree, wanted, folder / "set", overwrite=asked.append)
+    build_source(tree, wanted, folder / "set", overwrite=asked.append)
     assert stored(folder) == {f"set/{name}": data for name, data in whole.items()} | {"set/mine.txt": b"mine"}
     interrupted(source, folder / "begun")
-    build_tree(tree, old, folder / "begun", overwrite=asked.append)
+    build_source(tree, old, folder / "begun", overwrite=asked.append)
     assert [text.split()[0] for text in asked] == ["dataset", "unfinished"]
     shards = [name for name in stored(folder) if name.startswith("begun/") and name.endswith(".tfrecord")]
     assert len(shards) == 6

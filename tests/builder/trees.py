@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PIL import Image
 
-from stoker.builder import BuildOptions, BuildReport, BuildSettings, build_tree, check_destination, open_source
+from stoker.builder import BuildOptions, BuildReport, BuildSettings, build_source, check_destination, open_source
 from stoker.storage import location
 
 if TYPE_CHECKING:
@@ -49,10 +49,10 @@ def settings_for(source: Path | str, **settings: Any) -> BuildSettings:
 
 
 def build(settings: BuildSettings, destination: LocationLike, *progress: Any, **more: Any) -> BuildReport:
-    """Build with settings that are made already; the rest is as `build_tree` has it."""
+    """Build with settings that are made already; the rest is as `build_source` has it."""
     target = location(destination)
     check_destination(target, settings.root)
-    return build_tree(open_source(settings, destination=target), settings, target, *progress, **more)
+    return build_source(open_source(settings, destination=target), settings, target, *progress, **more)
 
 
 def write_tree(root: Path, classes: dict[str, int], *bad: str, seed: int = 0) -> Path:

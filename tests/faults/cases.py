@@ -21,7 +21,7 @@ from stoker import _native
 from stoker.builder import (
     BuildOptions,
     BuildReport,
-    build_tree,
+    build_source,
 )
 from stoker.errors import TooManyRejectsError
 from stoker.format.index import CachedIndex, read_index
@@ -75,7 +75,7 @@ def repack_it(folder: Path) -> Any:
     """The dataset as a dataset of other shards."""
     source = open_records(str(folder / "dataset"), None)
     settings = BuildOptions(shards=3, threads=2).settings(str(folder / "dataset"))
-    return told(build_tree(source, settings, folder / "out"))
+    return told(build_source(source, settings, folder / "out"))
 
 
 def index_it(folder: Path) -> Any:

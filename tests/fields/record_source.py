@@ -12,7 +12,7 @@ from builder.trees import settings_for
 from reference import example, tfrecord
 from small_datasets import change_manifest
 from stoker import _native
-from stoker.builder import BuildReport, build_tree
+from stoker.builder import BuildReport, build_source
 from stoker.format.manifest import Shard, Split, dataset_id, read_manifest
 from stoker.sources import Item, ItemTableBuilder, Reader, Source, SourceImage
 
@@ -64,7 +64,7 @@ def build_records(
 ) -> BuildReport:
     """Build a dataset of records."""
     build_settings = settings_for("/", shards=shards, **{"threads": 1, **settings})
-    return build_tree(memory_source(records, fields), build_settings, destination)
+    return build_source(memory_source(records, fields), build_settings, destination)
 
 
 def with_second_record(dataset: Path, folder: Path, changes: Features) -> tuple[Path, int]:

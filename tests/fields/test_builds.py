@@ -21,7 +21,7 @@ from stoker.builder import (
     PRESETS,
     BuildOptions,
     ItemConverter,
-    build_tree,
+    build_source,
     forecast,
 )
 from stoker.errors import ConfigError, DestinationError, ExampleError, SourceError
@@ -147,14 +147,14 @@ def test_the_same_bytes_with_any_threads_and_after_an_interruption(built: Path, 
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        build_tree(source, settings, folder, interrupt)
+        build_source(source, settings, folder, interrupt)
     with pytest.raises(DestinationError, match=r"unfinished build with other settings .*fields is "):
-        build_tree(other, settings, folder)
-    report = build_tree(source, settings, folder)
+        build_source(other, settings, folder)
+    report = build_source(source, settings, folder)
     assert (report.manifest.dataset_id, report.resumed_shards > 0) == (wanted, True)
-    assert build_tree(source, settings, folder).outcome == "complete"
+    assert build_source(source, settings, folder).outcome == "complete"
     with pytest.raises(DestinationError, match=r"finished dataset with other settings .*fields is "):
-        build_tree(other, settings, folder)
+        build_source(other, settings, folder)
     assert (folder / "manifest.json").read_bytes() == (built / "manifest.json").read_bytes()
 
 
@@ -205,7 +205,7 @@ def test_every_wrong_value_is_a_reject_that_names_record_and_field(tmp_path: Pat
     records.append({name: value for name, value in RECORDS[0].items() if name != "emb"})
     source = memory_source(records, FIELDS)
     settings = BuildOptions(threads=2).settings("/")
-    report = build_tree(source, settings, tmp_path / "set")
+    report = build_source(source, settings, tmp_path / "set")
     assert report.outcome == "withheld"
     reasons = {reject.key: reject.reason for reject in report.rejects}
     for number, (name, _, message) in enumerate([*cases, ("emb", None, "is missing; every record needs it")]):
@@ -359,27 +359,27 @@ def test_presets_without_fields_say_so(tmp_path: Path) -> None:
         tree = memory_source([{"m": RECORDS[0]["mask"], **RECORDS[0]}], extra)
         if refused:
             with pytest.raises(ConfigError, match="crop_objects=True cuts objects out of the image, but not out of m"):
-                build_tree(tree, settings, tmp_path / "objects")
+                build_source(tree, settings, tmp_path / "objects")
         else:
-            assert build_tree(tree, settings, tmp_path / "objects").outcome == "built"
+            assert build_source(tree, settings, tmp_path / "objects").outcome == "built"
 
 
 def test_repack_carries_fields(built: Path, tmp_path: Path) -> None:
     source = open_records(str(built), None)
     settings = BuildOptions(shards=2, threads=2).settings(str(built))
-    report = build_tree(source, settings, tmp_path / "again")
+    report = build_source(source, settings, tmp_path / "again")
     assert report.rejects == ()
     before = {number_of(sample): sample.features for sample in stoker.open(built)}  # type: ignore[attr-defined]
     after = {number_of(sample): sample.features for sample in stoker.open(tmp_path / "again")}  # type: ignore[attr-defined]
     assert before == after
     assert report.manifest.schema == read_manifest(built).schema
     smaller = replace(settings, recipe=Recipe(resize=parse_resize("short:9")))
-    assert build_tree(source, smaller, tmp_path / "small").rejects == ()
+    assert build_source(source, smaller, tmp_path / "small").rejects == ()
     sample = stoker.open(tmp_path / "small")[0]
     assert sample.fields["mask"].shape == sample.fields["right"].shape[:2] == sample.decode().shape[:2]
     schema = PRESETS["tfds"].schema()
     with pytest.raises(ConfigError, match="preset tfds has no place for the fields of the source: caption, raw"):
-        build_tree(source, replace(settings, schema=schema), tmp_path / "tfds")
+        build_source(source, replace(settings, schema=schema), tmp_path / "tfds")
 
 
 def test_a_sample_whose_field_is_damaged_says_which(built: Path) -> None:

@@ -20,7 +20,7 @@ from reference import pictures, transform
 from small_cases import each
 from small_datasets import write_dataset
 from stoker import fields
-from stoker.errors import ConfigError, ExampleError, ImageError, StokerError
+from stoker.errors import BadSampleWarning, ConfigError, ExampleError, ImageError, StokerError
 from transforms.cases import of_any_image
 
 if TYPE_CHECKING:
@@ -222,7 +222,8 @@ def test_what_a_record_lacks_is_named_with_its_number_and_another_replaces_it(
     assert (raised.value.path, raised.value.record) == (str(path), 5)
     settings = {"transform": stoker.Resize(8), "on_bad": "substitute", "seed": 0}
     with stoker.Loader(dataset, 8, fields=only(name, "number"), **settings) as loader:
-        batch = next(iter(loader))
+        with pytest.warns(BadSampleWarning, match="1 bad samples were replaced; the first is 5"):
+            batch = next(iter(loader))
         (bad,) = loader.bad_samples.samples
     assert bad.index == 5
     assert batch.indices[5] == bad.substitute

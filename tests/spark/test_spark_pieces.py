@@ -134,4 +134,4 @@ def test_values_of_a_table_are_sent_with_the_jobs_they_belong_to(tmp_path: Path)
     assert [tree.stored.values(item) for item in job.items] == [tree.stored.values(tree.table[row]) for row in rows]
     assert len(pack(job)) < 3000
     assert len(pickle.dumps(converter)) < 20_000
-    assert converter.tree is tree
+    assert converter.source is tree

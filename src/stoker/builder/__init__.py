@@ -22,5 +22,5 @@ from stoker.builder.parts import NO_PART, Part, chosen_part, list_once, parse_pa
 from stoker.builder.plan import ShardJob, open_source
 from stoker.builder.report import BuildReport, PartReport, Report, reject_facts
 from stoker.builder.settings import PRESETS, BuildOptions, BuildSettings
-from stoker.builder.tasks import build_part, build_tree, check_part_destination
+from stoker.builder.tasks import build_part, build_source, check_part_destination
 from stoker.builder.writing import Run, Task, write

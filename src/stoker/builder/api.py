@@ -14,7 +14,7 @@ from stoker.builder.parts import NO_PART, chosen_part, list_once
 from stoker.builder.plan import open_source
 from stoker.builder.report import BuildReport, nothing_stored
 from stoker.builder.settings import BuildOptions
-from stoker.builder.tasks import build_part, build_stream, build_tree, check_part_destination
+from stoker.builder.tasks import build_part, build_source, build_stream, check_part_destination
 from stoker.config import format_count, option, refuse_ineffective
 from stoker.errors import ConfigError, SourceWarning, TooManyRejectsError
 from stoker.habits import BUILDING, refuse_unknown
@@ -276,15 +276,15 @@ def build_files(
 
     ``show_progress`` returns a context manager that shows the progress of a step such as ``listing``. ``engine`` is
     entered once the destination is known to be free. ``warn`` is called with the listed source, and ``announce`` with
-    the expected size before anything is written; `build_tree` explains ``overwrite``.
+    the expected size before anything is written; `build_source` explains ``overwrite``.
     """
     check_destination(destination, settings.root)
     with engine as factory:
         with show_progress("listing") as progress:
-            tree = open_source(settings, progress, destination)
-        warn(tree)
+            source = open_source(settings, progress, destination)
+        warn(source)
         with show_progress("building") as progress:
-            return build_tree(tree, settings, destination, progress, announce, factory, overwrite)
+            return build_source(source, settings, destination, progress, announce, factory, overwrite)
 
 
 def build_part_of_files(
@@ -301,7 +301,7 @@ def build_part_of_files(
     check_part_destination(destination, settings.root, part)
     with show_progress("listing") as progress:
         listed = list_once(settings, destination, progress)
-    warn(listed.tree)
+    warn(listed.source)
     with show_progress("finishing" if part == NO_PART else str(part)) as progress:
         return build_part(listed, settings, destination, part, progress, announce)
 
@@ -316,16 +316,16 @@ def _run_datasets(
 ) -> BuildReport:
     keeps_boxes = settings.schema.info(0).box_prefix is not None
     with progress_of_call("reading labels", None if callable(progress) else progress, "records") as listed:
-        tree = next(iter(opened.values())).source_of(
+        source = next(iter(opened.values())).source_of(
             opened,
             listed,
             keeps_boxes=keeps_boxes,
             crop_objects=settings.options.crop_objects,
             imagenet_labels=bool(settings.source.imagenet_labels),
         )
-    tree.warn(3)  # where `build` was called
+    source.warn(3)  # where `build` was called
     with progress_of_call("building", progress) as built:
-        return build_tree(tree, settings, destination, built, overwrite=overwrite)
+        return build_source(source, settings, destination, built, overwrite=overwrite)
 
 
 def _run_records(
@@ -360,7 +360,7 @@ def _run_records(
         if stream is not None:
             report = build_stream(stream, source, settings, destination, built, overwrite)
         else:
-            report = build_tree(source, settings, destination, built, overwrite=overwrite)
+            report = build_source(source, settings, destination, built, overwrite=overwrite)
     source.warn(3)  # where `build` was called
     return report
 

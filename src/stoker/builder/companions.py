@@ -60,7 +60,7 @@ def describe_build(
     plan: Plan, settings: BuildSettings, results: Sequence[ShardResult], destination: Location
 ) -> Manifest:
     """Write the files beside the shards of a build, and return its manifest, which is not written."""
-    classes, texts = _classes(plan.tree, results)
+    classes, texts = _classes(plan.source, results)
     manifest = _make_manifest(plan, settings, results, len(classes))
     base = settings.schema.label_base
     numbered = PRESETS[settings.options.preset].numbered_labels
@@ -69,11 +69,11 @@ def describe_build(
     return replace(manifest, files=files | write_companions(destination, manifest, classes))
 
 
-def _classes(tree: Source, results: Sequence[ShardResult]) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
+def _classes(source: Source, results: Sequence[ShardResult]) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
     """Return the names and the texts of all classes: those of the source, and numbers for those without one."""
     most = max((label for result in results for label in result.labels), default=-1)
-    unnamed = tuple(class_number(label) for label in range(len(tree.classes), most + 1))
-    return (*tree.classes, *unnamed), (*tree.texts, *[b""] * len(unnamed))
+    unnamed = tuple(class_number(label) for label in range(len(source.classes), most + 1))
+    return (*source.classes, *unnamed), (*source.texts, *[b""] * len(unnamed))
 
 
 def _make_manifest(plan: Plan, settings: BuildSettings, results: Sequence[ShardResult], classes: int) -> Manifest:
@@ -82,14 +82,14 @@ def _make_manifest(plan: Plan, settings: BuildSettings, results: Sequence[ShardR
     for result in results:
         converted.update(result.converted)
     formats = sum_of_formats(result.formats for result in results)
-    by_pillow = any(field.is_image for field in plan.tree.fields.values())
+    by_pillow = any(field.is_image for field in plan.source.fields.values())
     by_pillow |= any("encoded" in formats.get(name, ()) for name in ("png", "webp"))
     return Manifest(
         stoker_version=stoker_version(),
-        schema=stored_schema(plan.tree, settings, classes),
+        schema=stored_schema(plan.source, settings, classes),
         recipe=recipe_record(settings),
         seed=settings.options.seed,
-        source=SourceInfo(plan.items, plan.size_bytes, plan.tree.fingerprint(), plan.tree.ignored),
+        source=SourceInfo(plan.items, plan.size_bytes, plan.source.fingerprint(), plan.source.ignored),
         converted=dict(sorted(converted.items())),
         annotation_errors=sum(len(result.annotation_errors) for result in results),
         splits={split.name: _split(plan, split, settings.schema.label_base, results, classes) for split in plan.splits},
@@ -105,7 +105,7 @@ def _split(plan: Plan, split: SplitPlan, label_base: int, results: Sequence[Shar
     split_results = [result for result in results if result.split == split.name]
     rejected = np.asarray([reject.label for result in split_results for reject in result.rejects], np.int64)
     # The first count is of items without a class.
-    counts = counts_of(plan.tree.table.labels, [split.rows], classes)
+    counts = counts_of(plan.source.table.labels, [split.rows], classes)
     counts -= np.bincount(rejected + 1, minlength=len(counts))
     for label, count in [pair for result in split_results for pair in result.labels.items()]:
         counts[0] -= count

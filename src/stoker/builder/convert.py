@@ -103,11 +103,11 @@ class Outcome:
 class ItemConverter:
     """Turns items into framed records. Safe in any thread. Pickled without the list of items and without ``known``."""
 
-    def __init__(self, tree: Source, recipe: Recipe, schema: Schema) -> None:
-        self.tree = tree
+    def __init__(self, source: Source, recipe: Recipe, schema: Schema) -> None:
+        self.source = source
         self.recipe = recipe
-        self.schema = schema.with_fields(tree.fields)
-        self.is_local = tree.latency == "disk"  # whether no image waits for a network
+        self.schema = schema.with_fields(source.fields)
+        self.is_local = source.latency == "disk"  # whether no image waits for a network
         self._stores_boxes = schema.info(0).box_prefix is not None
         # Outcomes of items that were converted before, and rejects of items that are left out without being read. Both
         # are read-only once items are converted; only the rejects are pickled.
@@ -116,7 +116,7 @@ class ItemConverter:
         self._templates = _Templates()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "tree": self.tree.without_items(), "known": {}, "_templates": _Templates()}
+        return {**self.__dict__, "source": self.source.without_items(), "known": {}, "_templates": _Templates()}
 
     def convert(
         self, items: Sequence[Item], split: str, stopped: Callable[[], bool] | None = None, load: Load | None = None
@@ -136,7 +136,7 @@ class ItemConverter:
         while at < len(items) and not (stopped is not None and stopped()):
             built = 0 if storing is None else _build_plain(plain, at, storing, outcome)
             if built == 0:
-                self._convert_one(items[at], split, load or self.tree.load, outcome)
+                self._convert_one(items[at], split, load or self.source.load, outcome)
             at += built or 1
         return outcome
 
@@ -151,7 +151,7 @@ class ItemConverter:
         try:
             outcome.records.append(FramedRecords.of(self._record(item, load(item, split), outcome)))
         except ITEM_ERRORS as error:
-            if isinstance(error, OSError) and not is_item_error(error, self.tree.root):
+            if isinstance(error, OSError) and not is_item_error(error, self.source.root):
                 raise
             outcome.rejects.append(ItemReject(item.key, item.label, _reason(error)))
 
@@ -161,7 +161,7 @@ class ItemConverter:
 
     def _plain_file(self, item: Item, split: str) -> _PlainFile | None:
         """Return an item as `_native.build_records` takes it; None if it has more than a file and a class."""
-        path = self.tree.plain_file(item, split)
+        path = self.source.plain_file(item, split)
         if path is None or item.label >= MAX_CLASSES or self.is_decided(item, split):
             return None
         return path, item.size_bytes, self._templates.of(item.label, self._features_of_class)
@@ -181,16 +181,16 @@ class ItemConverter:
         """
         kind = UNREADABLE
         try:
-            source = self.tree.load(item, split)
+            source = self.source.load(item, split)
             kind = sniff(source.data[:SNIFF_BYTES]) if isinstance(source.data, bytes) else "pixels"
             _refuse_missing_object(item, source)
             storing = check(source.data, self.recipe, _crop(item, source))
-            if self.tree.fields:
+            if self.source.fields:
                 image = convert(source.data, self.recipe, _crop(item, source))
-                encode_fields(self.tree.fields, source.fields, RecordPixels(self.recipe, image))
+                encode_fields(self.source.fields, source.fields, RecordPixels(self.recipe, image))
             return kind, storing, isinstance(source.data, bytes) and is_turned(source.data)
         except ITEM_ERRORS as error:
-            if isinstance(error, OSError) and not is_item_error(error, self.tree.root):
+            if isinstance(error, OSError) and not is_item_error(error, self.source.root):
                 raise
             return kind, ItemReject(item.key, item.label, _reason(error)), False
 
@@ -204,8 +204,8 @@ class ItemConverter:
             raise SourceError(f"its label is {label}; the largest class id is {MAX_CLASSES - 1}")
         image = convert(source.data, self.recipe, _crop(item, source))
         sample = self._sample(label, source.filename, image, image.geometry.place(boxes) if boxes else boxes)
-        if self.tree.fields:
-            features = encode_fields(self.tree.fields, source.fields, RecordPixels(self.recipe, image))
+        if self.source.fields:
+            features = encode_fields(self.source.fields, source.fields, RecordPixels(self.recipe, image))
             sample = replace(sample, fields=features)
         frame = _native.frame_example(self.schema.to_features(sample))
         if source.label is not None:
@@ -218,7 +218,7 @@ class ItemConverter:
         return frame
 
     def _sample(self, label: int, filename: bytes, image: StoredImage, boxes: Sequence[Box]) -> StoredSample:
-        classes, texts = self.tree.classes, self.tree.texts
+        classes, texts = self.source.classes, self.source.texts
         is_named = 0 <= label < len(classes)
         return StoredSample(
             image=image.data,
@@ -288,7 +288,7 @@ class LoadingAhead:
     def __init__(self, converter: ItemConverter, stop: threading.Event) -> None:
         self._converter = converter
         self._stop = stop
-        self._pool = new_pool(request_threads(converter.tree, 1), "stoker-load", stop)
+        self._pool = new_pool(request_threads(converter.source, 1), "stoker-load", stop)
         self._begun = self._written = 0
         self._held: Counter[int] = Counter()  # bytes, by the number of the call of `begin`
         self._changed = threading.Condition()
@@ -316,7 +316,7 @@ class LoadingAhead:
             # The images that are written next are always loaded, so that the others do not wait for ever.
             while self._held.total() > _AHEAD_BYTES and number != self._written and not self._stop.is_set():
                 self._changed.wait(_LOOK_SECONDS)
-        image = self._converter.tree.load(item, split)
+        image = self._converter.source.load(item, split)
         with self._changed:
             size_bytes = len(image.data) if isinstance(image.data, bytes) else image.data.nbytes
             self._held[number] += max(size_bytes, self._converter.recipe.fixed_bytes() or 0)
@@ -339,10 +339,10 @@ def class_number(label: int) -> bytes:
     return b"%d" % label if label >= 0 else b""
 
 
-def request_threads(tree: Source, threads: int) -> int:
+def request_threads(source: Source, threads: int) -> int:
     """Return the number of threads that load and process images, one each; ``threads`` for images on this machine."""
-    if tree.latency != "web":
-        return threads if tree.latency == "disk" else max(threads, AT_ONCE_IN_STORES)
+    if source.latency != "web":
+        return threads if source.latency == "disk" else max(threads, AT_ONCE_IN_STORES)
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     few = AT_ONCE_BY_URL if files == resource.RLIM_INFINITY else min(AT_ONCE_BY_URL, files // _FILES_OF_A_REQUEST)
     return max(threads, few)

@@ -27,7 +27,7 @@ _DIGESTS_AT_ONCE = 256
 
 
 def duplicates_to_drop(
-    tree: Source, how: DropDuplicates | None, threads: int, progress: Progress | None
+    source: Source, how: DropDuplicates | None, threads: int, progress: Progress | None
 ) -> dict[int, ItemReject]:
     """Return the items to leave out, by their rows, each with the reason; every image is read once.
 
@@ -39,35 +39,35 @@ def duplicates_to_drop(
     """
     if how is None:
         return {}
-    if tree.latency == "web":
-        message = f"{option('drop_duplicates')} would download every image of {tree.root} twice"
+    if source.latency == "web":
+        message = f"{option('drop_duplicates')} would download every image of {source.root} twice"
         raise ConfigError(f"{message}; build without it, and then from the dataset")
-    ordered = [name for name in reversed(SPLITS) if name in tree.splits]
+    ordered = [name for name in reversed(SPLITS) if name in source.splits]
     dropped: dict[int, ItemReject] = {}
     stays: dict[bytes, int] = {}
-    tally = Tally(len(tree.table), progress)
+    tally = Tally(len(source.table), progress)
     for split in ordered:
         if how == "within":
             stays = {}
-        rows = tree.splits[split]
-        with stoppable_pool(request_threads(tree, threads), "stoker-digest", only_reads=True) as pool:
+        rows = source.splits[split]
+        with stoppable_pool(request_threads(source, threads), "stoker-digest", only_reads=True) as pool:
             for first in range(0, len(rows), _DIGESTS_AT_ONCE):
                 chunk = rows[first : first + _DIGESTS_AT_ONCE].tolist()
-                for row, known in zip(chunk, pool.map(partial(_digest, tree, split), chunk), strict=True):
+                for row, known in zip(chunk, pool.map(partial(_digest, source, split), chunk), strict=True):
                     # An item without a digest cannot be read; the build rejects it.
                     other = row if known is None else stays.setdefault(known, row)
                     if other != row:
-                        item = tree.table[row]
-                        reason = f"its file is equal to {tree.table[other].key}, which is in the dataset"
+                        item = source.table[row]
+                        reason = f"its file is equal to {source.table[other].key}, which is in the dataset"
                         dropped[row] = ItemReject(item.key, item.label, reason)
                     tally.advanced(1, 0, other != row)
     return dropped
 
 
-def _digest(tree: Source, split: str, row: int) -> bytes | None:
+def _digest(source: Source, split: str, row: int) -> bytes | None:
     try:
-        return image_digest(tree.load(tree.table[row], split).data)
+        return image_digest(source.load(source.table[row], split).data)
     except ITEM_ERRORS as error:
-        if isinstance(error, OSError) and not is_item_error(error, tree.root):
+        if isinstance(error, OSError) and not is_item_error(error, source.root):
             raise
         return None

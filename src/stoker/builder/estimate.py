@@ -113,17 +113,17 @@ class BuildForecast:
         return self.rejects > self.settings.options.max_rejects
 
 
-def forecast(tree: Source, settings: BuildSettings, progress: Progress | None = None) -> BuildForecast:
+def forecast(source: Source, settings: BuildSettings, progress: Progress | None = None) -> BuildForecast:
     """Check every item that a build would take, or a sample of many, convert a small sample, and write nothing."""
-    listed = sampled(tree, settings, progress)
-    plan, converter = make_plan(tree, settings, listed.size), ItemConverter(tree, settings.recipe, settings.schema)
+    listed = sampled(source, settings, progress)
+    plan, converter = make_plan(source, settings, listed.size), ItemConverter(source, settings.recipe, settings.schema)
     sample = _Sample(plan, list(listed.dropped))
     estimate, rejects = _estimate(sample, converter, settings.threads)
     return BuildForecast(
         settings,
         plan,
-        tuple(counts_of(tree.table.labels, tree.splits.values(), len(tree.classes))[1:].tolist()),
-        tuple(map(sum, zip(*tree.box_counts().values(), strict=True))),
+        tuple(counts_of(source.table.labels, source.splits.values(), len(source.classes))[1:].tolist()),
+        tuple(map(sum, zip(*source.box_counts().values(), strict=True))),
         _survey(sample, converter, settings.threads, rejects, progress),
         estimate,
         len(listed.dropped),
@@ -135,18 +135,18 @@ class _Sample:
 
     def __init__(self, plan: Plan, left_out: Sequence[int]) -> None:
         self.plan, self.items = plan, plan.items - len(left_out)
-        self.size_bytes = plan.size_bytes - int(plan.tree.table.sizes[left_out].sum())
-        self._numbers = np.full(len(plan.tree.table), -1, np.int8)
+        self.size_bytes = plan.size_bytes - int(plan.source.table.sizes[left_out].sum())
+        self._numbers = np.full(len(plan.source.table), -1, np.int8)
         for number, split in enumerate(plan.splits):
             self._numbers[split.rows] = number
         self._numbers[left_out] = -1
         ordered = np.flatnonzero(self._numbers >= 0) if self.items < len(self._numbers) else None
-        limit = SURVEY_LIMIT_BY_URL if plan.tree.latency == "web" else SURVEY_LIMIT
+        limit = SURVEY_LIMIT_BY_URL if plan.source.latency == "web" else SURVEY_LIMIT
         chosen = random_sample(limit, self.items)
         self.rows = chosen if ordered is None else ordered[chosen]
 
     def item(self, row: int) -> tuple[Item, str]:
-        return self.plan.tree.table[row], self.plan.splits[self._numbers[row]].name
+        return self.plan.source.table[row], self.plan.splits[self._numbers[row]].name
 
 
 def _survey(
@@ -163,7 +163,7 @@ def _survey(
         item, split = sample.item(row)
         return converter.check(item, split)
 
-    with stoppable_pool(request_threads(sample.plan.tree, threads), "stoker-survey", only_reads=True) as pool:
+    with stoppable_pool(request_threads(sample.plan.source, threads), "stoker-survey", only_reads=True) as pool:
         for row, (content, result, is_turned) in zip(rows, pool.map(check, rows), strict=True):
             item, split = sample.item(row)
             formats[content] += 1
@@ -193,7 +193,7 @@ def _estimate(sample: _Sample, converter: ItemConverter, threads: int) -> tuple[
     rejects: dict[int, ItemReject] = {}
     rows = iter(sample.rows.tolist())
     started = time.monotonic()
-    threads = request_threads(plan.tree, threads)
+    threads = request_threads(plan.source, threads)
 
     def convert(row: int) -> Outcome:
         item, split = sample.item(row)
@@ -204,7 +204,7 @@ def _estimate(sample: _Sample, converter: ItemConverter, threads: int) -> tuple[
             batch = list(islice(rows, threads * _BATCH_PER_THREAD))
             if not batch:
                 break
-            items += (plan.tree.table[row] for row in batch)
+            items += (plan.source.table[row] for row in batch)
             for row, outcome in zip(batch, pool.map(convert, batch), strict=True):
                 outcomes.append(outcome)
                 if outcome.rejects:
@@ -228,32 +228,32 @@ def _estimate(sample: _Sample, converter: ItemConverter, threads: int) -> tuple[
 class ListedSource:
     """A source, and what was found out about it before its shards are planned."""
 
-    tree: Source
+    source: Source
     size: RecordSize  # length of its records
     known: Mapping[tuple[Item, str], Outcome]  # records that were made to measure that, as in `ItemConverter.known`
     dropped: Mapping[int, ItemReject] = field(default_factory=dict)  # duplicates that are left out, by their rows
 
 
-def sampled(tree: Source, settings: BuildSettings, progress: Progress | None = None) -> ListedSource:
+def sampled(source: Source, settings: BuildSettings, progress: Progress | None = None) -> ListedSource:
     """Return a listed source with its duplicates, and with the length of its records, measured on some of them."""
-    dropped = duplicates_to_drop(tree, settings.options.drop_duplicates, settings.threads, progress)
-    size, known = sample_records(ItemConverter(tree, settings.recipe, settings.schema), settings.threads)
-    return ListedSource(tree, size, known, dropped)
+    dropped = duplicates_to_drop(source, settings.options.drop_duplicates, settings.threads, progress)
+    size, known = sample_records(ItemConverter(source, settings.recipe, settings.schema), settings.threads)
+    return ListedSource(source, size, known, dropped)
 
 
 def sample_records(converter: ItemConverter, threads: int) -> tuple[RecordSize, dict[tuple[Item, str], Outcome]]:
-    """Return how long the records of a tree will be, and some records, by item and split, that need not be made again.
+    """Return how long the records of a source will be, and some of them, by item and split, not to be made again.
 
-    The length is the same for the same tree on any machine. For images by URL it is assumed, and no records are made.
+    The length is the same for the same source on any machine. For images by URL it is assumed, and no records are made.
     The records are bounded in bytes, because a build holds them until it ends.
     """
-    tree = converter.tree
-    if tree.latency == "web":
+    source = converter.source
+    if source.latency == "web":
         return RecordSize(1.0, converter.recipe.fixed_bytes() or _USUAL_BYTES), {}
-    rows = random_sample(_RATIO_ITEMS, len(tree.table)).tolist()
-    items, names = [tree.table[row] for row in rows], [split_of(tree, row) for row in rows]
+    rows = random_sample(_RATIO_ITEMS, len(source.table)).tolist()
+    items, names = [source.table[row] for row in rows], [split_of(source, row) for row in rows]
     interrupted = threading.Event()
-    with stoppable_pool(request_threads(tree, threads), "stoker-sample", only_reads=True) as pool:
+    with stoppable_pool(request_threads(source, threads), "stoker-sample", only_reads=True) as pool:
         try:
             outcomes = list(
                 pool.map(lambda *pair: converter.convert([pair[0]], pair[1], interrupted.is_set), items, names)
@@ -279,9 +279,9 @@ def _record_size(converter: ItemConverter, items: list[Item], outcomes: list[Out
     return RecordSize(sum(frames) / max(1, source), sum(frames) / len(frames) if fixed else None)
 
 
-def split_of(tree: Source, row: int) -> str:
+def split_of(source: Source, row: int) -> str:
     """Return the split of a row."""
-    for name, rows in tree.splits.items():
+    for name, rows in source.splits.items():
         at = int(np.searchsorted(rows, row))
         if at < len(rows) and rows[at] == row:
             return name

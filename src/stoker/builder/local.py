@@ -139,7 +139,7 @@ class LocalEngine:
         recipe = converter.recipe
         is_kept = recipe.resize is None and recipe.encode is None and not recipe.restart
         per_thread = _KEPT_CHUNKS_PER_THREAD if is_kept and converter.is_local else _CHUNKS_PER_THREAD
-        self._max_chunks = max(threads * per_thread, _CHUNKS_BY_URL * (converter.tree.latency == "web"))
+        self._max_chunks = max(threads * per_thread, _CHUNKS_BY_URL * (converter.source.latency == "web"))
         self._max_bytes = self._max_chunks * _CHUNK_BYTES
         self._max_commits = _OPEN_UPLOADS if directory.requests_at_once > 1 else _OPEN_COMMITS
         check_stacks(threads + self._max_commits)

@@ -164,7 +164,7 @@ def list_once(settings: BuildSettings, destination: Location, progress: Progress
                 listed = _list(settings, destination, progress)
                 left_out = {str(row): astuple(reject) for row, reject in listed.dropped.items()}
                 about = {"for": wanted, **asdict(listed.size), "dropped": left_out}
-                write_listing(folder / _LISTING_NAME, listed.tree, about)
+                write_listing(folder / _LISTING_NAME, listed.source, about)
                 return listed
         lister.wait()
 

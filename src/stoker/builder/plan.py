@@ -47,7 +47,7 @@ class SplitPlan:
     """One split."""
 
     name: str
-    # int64 (N,): its rows of the tree's table, before ``seed`` has put them into the order of the dataset
+    # int64 (N,): its rows of the source's table, before ``seed`` has put them into the order of the dataset
     rows: NDArray[np.int64]
     # int64 (S + 1,): shard ``i`` holds the positions from ``bounds[i]`` to ``bounds[i + 1]`` of that order
     bounds: NDArray[np.int64]
@@ -68,7 +68,7 @@ class SplitPlan:
 class Plan:
     """The whole build. Read-only."""
 
-    tree: Source
+    source: Source
     splits: tuple[SplitPlan, ...]  # the plan of each split
     compression: Compression = "none"
     shard_rule: str = ""  # why there are as many shards as there are, in words
@@ -113,7 +113,7 @@ class Plan:
         for split in self.splits:
             for shard, name in enumerate(split.shard_names):
                 if name in wanted:
-                    yield ShardJob(name, split.name, self.tree.table.take(split.shard_rows(shard)), self.compression)
+                    yield ShardJob(name, split.name, self.source.table.take(split.shard_rows(shard)), self.compression)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,16 +142,16 @@ def open_source(
     if below is not None:
         raise _records_at(settings.root, below)
     try:
-        tree = list_source(settings.root, settings.source, progress, destination)
+        source = list_source(settings.root, settings.source, progress, destination)
     except SourceError as error:  # only now: images are built also where TFRecords lie beside them
         kind = "images" if settings.source.refer_to(error.path) or not path.exists() else contents_of(path).kind
         if kind != "images":
             raise (no_records(path) if kind == "unfinished" else _records_at(settings.root, path)) from error
         raise
-    if settings.held_out is not None and "train" in tree.boxes:
+    if settings.held_out is not None and "train" in source.boxes:
         # Items that are held out keep the annotations that they have in train.
-        tree = replace(tree, boxes={settings.held_out[0]: tree.boxes["train"], **tree.boxes})
-    return with_objects(tree, progress) if settings.options.crop_objects else tree
+        source = replace(source, boxes={settings.held_out[0]: source.boxes["train"], **source.boxes})
+    return with_objects(source, progress) if settings.options.crop_objects else source
 
 
 def _records_at(root: str, path: Location) -> SourceError:
@@ -162,62 +162,63 @@ def _records_at(root: str, path: Location) -> SourceError:
     return SourceError(message, path=root)
 
 
-def make_plan(tree: Source, settings: BuildSettings, size: RecordSize) -> Plan:
-    """Divide a tree into splits and shards, and put each split into its seeded order.
+def make_plan(source: Source, settings: BuildSettings, size: RecordSize) -> Plan:
+    """Divide a source into splits and shards, and put each split into its seeded order.
 
     The size of the records decides the number of shards when the settings give only their length.
     """
-    images = [name for name, field in tree.fields.items() if field.is_image]
+    images = [name for name, field in source.fields.items() if field.is_image]
     if settings.options.crop_objects and images:
         message = f"{option('crop_objects')} cuts objects out of the image, but not out of {', '.join(images)}"
         raise ConfigError(f"{message}; omit it, or those fields")
-    splits = {name: rows for name, rows in _divide(tree, settings).items() if len(rows)}
+    splits = {name: rows for name, rows in _divide(source, settings).items() if len(rows)}
     if not splits:
-        raise SourceError(f"{tree.root} {tree.without_images}", path=tree.root)
+        raise SourceError(f"{source.root} {source.without_images}", path=source.root)
     naming, seed = settings.naming, settings.options.seed
     if len(splits) > 1 and not naming.names_splits:
         message = f"{option('shard_names')} {naming.text!r} gives the shards of {' and '.join(splits)} the same names"
         raise ConfigError(f"{message}; add {{split}} to it, for example {{split}}-part-{{shard}}.tfrecord")
-    sizes = {name: sum_of(tree.table.sizes, rows) for name, rows in splits.items()}
+    sizes = {name: sum_of(source.table.sizes, rows) for name, rows in splits.items()}
     items = {name: len(rows) for name, rows in splits.items()}
     if naming.per_class:
-        plans = [_by_class(tree, naming, name, rows, sizes[name], seed) for name, rows in splits.items()]
+        plans = [_by_class(source, naming, name, rows, sizes[name], seed) for name, rows in splits.items()]
     else:
         stored = {name: size.of(items[name], sizes[name]) for name in splits}
         shards = count_shards(items, stored, settings)
         plans = [_even(naming, name, rows, sizes[name], shards[name], seed) for name, rows in splits.items()]
-    return Plan(tree, tuple(plans), settings.compression, shard_rule(items, settings))
+    return Plan(source, tuple(plans), settings.compression, shard_rule(items, settings))
 
 
-def _divide(tree: Source, settings: BuildSettings) -> dict[str, NDArray[np.int64]]:
+def _divide(source: Source, settings: BuildSettings) -> dict[str, NDArray[np.int64]]:
     """Return the rows of each split, after some of train were left out and some held out."""
-    divided = dict(tree.splits)
+    divided = dict(source.splits)
     limit, seed = settings.options.num_images, settings.options.seed
     if limit is not None:
         if "train" not in divided:
             raise ConfigError(
-                f"{option('num_images')} takes images of train, but {tree.root} holds only {' and '.join(tree.splits)}"
+                f"{option('num_images')} takes images of train, but {source.root} holds only"
+                f" {' and '.join(source.splits)}"
             )
         rows = divided["train"]
         if limit < len(rows):
             divided["train"] = rows[np.sort(_native.permute(0, limit, len(rows), seed, 1).astype(np.int64))]
     if settings.held_out is not None:
-        divided |= _hold_out(tree, divided, settings.held_out, seed)
+        divided |= _hold_out(source, divided, settings.held_out, seed)
     return {name: divided[name] for name in SPLITS if name in divided}
 
 
 def _hold_out(
-    tree: Source, splits: Mapping[str, NDArray[np.int64]], held_out: tuple[str, float], seed: int
+    source: Source, splits: Mapping[str, NDArray[np.int64]], held_out: tuple[str, float], seed: int
 ) -> dict[str, NDArray[np.int64]]:
     target, fraction = held_out
     if "train" not in splits or len(splits.get(target, ())):
         message = f"{option('split_fraction')} {target}={fraction:g} moves images of train to a new split {target}"
-        raise ConfigError(f"{message}, but {tree.root} holds {' and '.join(splits)}")
+        raise ConfigError(f"{message}, but {source.root} holds {' and '.join(splits)}")
     rows = splits["train"]
     moved = np.zeros(len(rows), bool)
     # One sort finds where the rows of each class lie.
-    by_class = np.argsort(tree.table.labels[rows], kind="stable")
-    labels = tree.table.labels[rows][by_class]
+    by_class = np.argsort(source.table.labels[rows], kind="stable")
+    labels = source.table.labels[rows][by_class]
     starts = np.flatnonzero(np.diff(labels, prepend=-2))
     for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(rows)], strict=True):
         count = int((end - start) * fraction + 0.5)
@@ -311,14 +312,14 @@ def _even(
 
 
 def _by_class(
-    tree: Source, naming: ShardNaming, split: str, rows: NDArray[np.int64], size_bytes: int, seed: int
+    source: Source, naming: ShardNaming, split: str, rows: NDArray[np.int64], size_bytes: int, seed: int
 ) -> SplitPlan:
     """Give every class of train a shard of its own, in seeded order; every other split is one shard."""
     if split != "train":
         return _even(naming, split, rows, size_bytes, 1, seed)
     rows = rows[_native.permute(0, len(rows), len(rows), seed, 0).astype(np.int64)]
-    rows = rows[np.argsort(tree.table.labels[rows], kind="stable")]
-    labels, starts = np.unique(tree.table.labels[rows], return_index=True)
+    rows = rows[np.argsort(source.table.labels[rows], kind="stable")]
+    labels, starts = np.unique(source.table.labels[rows], return_index=True)
     names = tuple(naming.name(split, label, len(labels)) for label in labels.tolist())
     return SplitPlan(split, rows, np.append(starts, len(rows)).astype(np.int64), names, size_bytes)
 
@@ -326,7 +327,7 @@ def _by_class(
 def plan_settings(plan: Plan, settings: BuildSettings) -> dict[str, Any]:
     """Return everything that decides the bytes of the dataset; equal settings give equal datasets."""
     return {
-        "source": plan.tree.fingerprint(),
+        "source": plan.source.fingerprint(),
         "items": {split.name: len(split.rows) for split in plan.splits},
         "shards": {split.name: len(split.shard_names) for split in plan.splits},
         "shard_names": settings.naming.text,
@@ -336,14 +337,14 @@ def plan_settings(plan: Plan, settings: BuildSettings) -> dict[str, Any]:
         "label_base": settings.schema.label_base,
         "limit": settings.options.num_images,
         "seed": settings.options.seed,
-        **fields_record(stored_schema(plan.tree, settings)),
+        **fields_record(stored_schema(plan.source, settings)),
     }
 
 
-def stored_schema(tree: Source, settings: BuildSettings, classes: int = 0) -> SchemaInfo:
+def stored_schema(source: Source, settings: BuildSettings, classes: int = 0) -> SchemaInfo:
     """Return the schema of the records of a source, as in the manifest, for a number of classes."""
-    info = settings.schema.with_fields(tree.fields).info(classes)
-    return info if info.box_prefix is None else replace(info, box_names=tree.reader.box_names)
+    info = settings.schema.with_fields(source.fields).info(classes)
+    return info if info.box_prefix is None else replace(info, box_names=source.reader.box_names)
 
 
 def fields_record(schema: SchemaInfo) -> dict[str, Any]:

@@ -132,7 +132,7 @@ class PartReport(Report):
         return [*facts, f"{format_count(self.items, 'image')} in {format_seconds(self.seconds)}"]
 
 
-def build_report(written: Written, tree: Source, destination: Location, seconds: float) -> BuildReport:
+def build_report(written: Written, source: Source, destination: Location, seconds: float) -> BuildReport:
     """Return the report of a build without parts, or of the part that finished a dataset."""
     manifest = written.manifest
     assert manifest is not None, "shards are missing"
@@ -150,7 +150,7 @@ def build_report(written: Written, tree: Source, destination: Location, seconds:
         resumed_shards=len(written.resumed),
         rejects=rejects,
         annotation_errors=tuple(error for result in written.results for error in result.annotation_errors),
-        warnings=(*tree.warnings, empty) if empty else tree.warnings,
+        warnings=(*source.warnings, empty) if empty else source.warnings,
     )
 
 

@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from stoker.types import Progress
 
 
-def build_tree(
-    tree: Source,
+def build_source(
+    source: Source,
     settings: BuildSettings,
     destination: LocationLike,
     progress: Progress | None = None,
@@ -74,7 +74,7 @@ def build_tree(
         KeyboardInterrupt: Run again to resume.
     """
     started = time.monotonic()
-    listed = sampled(tree, settings, progress)
+    listed = sampled(source, settings, progress)
     _warn_of_converted(settings, listed.known.values())
     task = ListedBuild(listed, settings, location(destination), engine)
     written = write(
@@ -84,7 +84,7 @@ def build_tree(
         overwrite=overwrite,
         progress=progress,
     )
-    return build_report(written, tree, task.destination, time.monotonic() - started)
+    return build_report(written, source, task.destination, time.monotonic() - started)
 
 
 def _warn_of_converted(settings: BuildSettings, sample: Iterable[Outcome]) -> None:
@@ -118,14 +118,14 @@ def build_part(
     `NO_PART` only finishes the dataset. Parts that begin before any shard is built call ``announce``.
 
     Raises:
-        ConfigError: As `build_tree`.
-        SourceError: As `build_tree`.
+        ConfigError: As `build_source`.
+        SourceError: As `build_source`.
         DestinationError: The destination holds something else, or a build with other settings or without parts; or a
             shard is missing, and this is `NO_PART`.
         KeyboardInterrupt: Run again to resume.
     """
     started = time.monotonic()
-    tree = listed.tree
+    source = listed.source
     task = ListedBuild(listed, settings, location(destination))
     written = write(task, part=part, announce=lambda: task.check_size(announce), progress=progress)
     own_shards = frozenset(name for shard, name in enumerate(task.shard_names) if part.has(shard))
@@ -142,8 +142,8 @@ def build_part(
         size_bytes=written.size_bytes,
         rejects=tuple(rejects_of(own_results)),
         annotation_errors=tuple(error for result in own_results for error in result.annotation_errors),
-        warnings=tree.warnings,
-        dataset=None if written.missing else build_report(written, tree, task.destination, seconds),
+        warnings=source.warnings,
+        dataset=None if written.missing else build_report(written, source, task.destination, seconds),
     )
 
 
@@ -169,16 +169,16 @@ class ListedBuild(Task):
         destination: Location,
         engine: EngineFactory = LocalEngine,
     ) -> None:
-        tree = listed.tree
-        self._converter = ItemConverter(tree, settings.recipe, settings.schema)
+        source = listed.source
+        self._converter = ItemConverter(source, settings.recipe, settings.schema)
         self._converter.known = listed.known
         self._converter.dropped = {
-            (tree.table[row], split_of(tree, row)): reject for row, reject in listed.dropped.items()
+            (source.table[row], split_of(source, row)): reject for row, reject in listed.dropped.items()
         }
         self._size, self._build_settings, self._engine = listed.size, settings, engine
-        self._plan = make_plan(tree, settings, listed.size)
-        self._reader = tree.reader
-        self._rows = self._plan.rows_of_shards() if tree.reader.has_witness else {}
+        self._plan = make_plan(source, settings, listed.size)
+        self._reader = source.reader
+        self._rows = self._plan.rows_of_shards() if source.reader.has_witness else {}
         self.destination = destination
         self.settings = plan_settings(self._plan, settings)
         self.max_rejects = settings.options.max_rejects + len(listed.dropped)  # these are intended

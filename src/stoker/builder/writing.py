@@ -122,7 +122,7 @@ def write(
 
     With a part, only its shards are made, while other processes make those of other parts; `NO_PART` makes none, and
     needs all to be there. ``source`` must not lie in a destination that is overwritten. ``announce`` is called before
-    anything of a new dataset is written, and may raise to prevent that; `build_tree` explains ``overwrite``.
+    anything of a new dataset is written, and may raise to prevent that; `build_source` explains ``overwrite``.
 
     Raises:
         DestinationError: The destination holds something else, or another process is writing to it; or a shard is

@@ -34,9 +34,9 @@ def run(args: argparse.Namespace) -> int:
     """Print the forecast and return 0, or 3 when a build would withhold the manifest."""
     settings = options.build_settings(args)
     with output.shown_progress("listing") as progress:
-        tree = open_source(settings, progress)
+        source = open_source(settings, progress)
     with output.shown_progress("checking") as progress:
-        report = forecast(tree, settings, progress)
+        report = forecast(source, settings, progress)
     if args.json:
         output.document(_document(report))
     else:
@@ -45,14 +45,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _document(report: BuildForecast) -> dict[str, Any]:
-    tree, survey, estimate = report.plan.tree, report.survey, report.estimate
+    source, survey, estimate = report.plan.source, report.survey, report.estimate
     return {
-        "source": tree.root,
+        "source": source.root,
         "recipe": report.settings.recipe.resolved(),
         "classes": [
             {"name": entry.name, "text": entry.text, "items": count}
             | ({"boxes": report.box_counts[label]} if report.box_counts else {})
-            for label, (entry, count) in enumerate(zip(tree.class_labels, report.class_counts, strict=True))
+            for label, (entry, count) in enumerate(zip(source.class_labels, report.class_counts, strict=True))
         ],
         "items": report.plan.items,
         "bytes": report.plan.size_bytes,
@@ -61,7 +61,7 @@ def _document(report: BuildForecast) -> dict[str, Any]:
             for split in report.plan.splits
         },
         "shard_rule": report.plan.shard_rule,
-        "boxes": {name: boxes.where for name, boxes in tree.boxes.items()},
+        "boxes": {name: boxes.where for name, boxes in source.boxes.items()},
         "files_looked_at": survey.looked_at,
         "formats": survey.formats,
         "stored": [output.fields_of(storing) | {"images": count} for storing, count in survey.storings.items()],
@@ -71,24 +71,24 @@ def _document(report: BuildForecast) -> dict[str, Any]:
         "expected_rejects": report.rejects,
         "withheld": report.is_withheld,
         "duplicates": report.dropped,
-        "ignored": tree.ignored,
+        "ignored": source.ignored,
         "estimate": output.fields_of(estimate)
         | {"seconds": round(estimate.seconds, 1), "threads": report.settings.threads},
-        "warnings": tree.warnings,
+        "warnings": source.warnings,
     }
 
 
 def _print(report: BuildForecast) -> None:
-    tree, survey, estimate = report.plan.tree, report.survey, report.estimate
+    source, survey, estimate = report.plan.source, report.survey, report.estimate
     items, size, counts = report.plan.items, format_size(report.plan.size_bytes), report.class_counts
     of = f" of {min(counts):,} to {max(counts):,}" if any(counts) else ""
     if any(counts) and min(counts) == max(counts):
         of = f" of {counts[0]:,}{' each' * (len(counts) > 1)}"
     if report.box_counts:
         of = f", {format_count(sum(report.box_counts), 'box')}"
-    classes = format_count(len(tree.classes), "class") if tree.classes else "no classes"
-    of_size = ", downloaded by the build" if tree.latency == "web" else f", {size}"
-    output.line(f"{tree.root}: {classes}{of}, {format_count(items, 'item')}{of_size}")
+    classes = format_count(len(source.classes), "class") if source.classes else "no classes"
+    of_size = ", downloaded by the build" if source.latency == "web" else f", {size}"
+    output.line(f"{source.root}: {classes}{of}, {format_count(items, 'item')}{of_size}")
     # The sizes of images by URL are not known.
     per_byte, per_item = estimate.size_bytes / max(1, report.plan.size_bytes), estimate.size_bytes / max(1, items)
     rows = [
@@ -113,11 +113,11 @@ def _print(report: BuildForecast) -> None:
             "stored": output.counted(stored) + whole if stored else "",
             "EXIF orientation": turned,
             "duplicates": "" if report.settings.options.drop_duplicates is None else dropped,
-            "ignored": output.counted(tree.ignored),
-            "fields": ", ".join(f"{name} ({field.summary})" for name, field in tree.fields.items()),
+            "ignored": output.counted(source.ignored),
+            "fields": ", ".join(f"{name} ({field.summary})" for name, field in source.fields.items()),
         }
     )
-    for line in output.boxes_lines(tree.root, {name: boxes.where for name, boxes in tree.boxes.items()}):
+    for line in output.boxes_lines(source.root, {name: boxes.where for name, boxes in source.boxes.items()}):
         output.line(line)
     rejected = {reject.key for reject in survey.rejects}
     odd = [f"odd file: {file.key} is {file.content}" for file in survey.odd if file.key not in rejected]
@@ -125,7 +125,7 @@ def _print(report: BuildForecast) -> None:
     output.some([f"rejected {reject.key}: {reject.reason}" for reject in survey.rejects], _SHOWN)
     annotations = [f"annotation of {error}" for error in estimate.annotation_errors]
     output.some(annotations, _SHOWN, "their images are stored without boxes")
-    output.some([f"warning: {warning}" for warning in tree.warnings], _SHOWN)
+    output.some([f"warning: {warning}" for warning in source.warnings], _SHOWN)
     cost = f"about {format_size(estimate.size_bytes)}, about {format_seconds(estimate.seconds)}"
     sample = f"from {format_count(estimate.sampled, 'item')} converted"
     threads = format_count(report.settings.threads, "thread")

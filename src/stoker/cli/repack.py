@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from stoker.builder import build_tree, check_destination
+from stoker.builder import build_source, check_destination
 from stoker.cli import options, output
 from stoker.cli.build import announcer, overwriter, report_build
 from stoker.format import ImagenetSchema
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     if not chosen:  # no option asks for other class ids than those of the records
         settings = dataclasses.replace(settings, schema=ImagenetSchema(source.label_base))
     with output.shown_progress("building") as progress:
-        report = build_tree(
+        report = build_source(
             source, settings, destination, progress, announcer(args, settings), overwrite=overwriter(args)
         )
     return report_build(report, args)

@@ -46,7 +46,7 @@ import numpy as np
 from PIL import Image
 
 from stoker import _native
-from stoker.builder import BuildOptions, build_tree, open_source
+from stoker.builder import BuildOptions, build_source, open_source
 from stoker.config import available_cpus, check_range, check_seconds, format_size
 from stoker.errors import ConfigError, DestinationError, SourceError, StokerError
 from stoker.image import encode
@@ -410,9 +410,9 @@ class BenchImages:
         """Open these images in the user's data; of shards that hold them, open all images."""
         if self.shards:
             return _with_shards(open_dataset(self.spec.dataset, self.split, keys=self.spec.keys), self.shards)
-        tree = list_source(self.spec.dataset, self.spec.source)
-        rows = tree.rows_as_listed(self.split)[np.asarray(self.numbers, np.int64)]
-        reader = ImageFiles(replace(tree, splits={self.split: rows}), self.split)
+        source = list_source(self.spec.dataset, self.spec.source)
+        rows = source.rows_as_listed(self.split)[np.asarray(self.numbers, np.int64)]
+        reader = ImageFiles(replace(source, splits={self.split: rows}), self.split)
         return Dataset(path=self.spec.dataset, split=self.split, reader=reader)
 
     def files_read_by(self, case: Case) -> list[Path]:
@@ -540,7 +540,7 @@ def _build(images: BenchImages, form: Form, threads: int, progress: Progress) ->
         threads=threads,
         allow_huge=True,
     ).settings(str(images.path_of("files")))
-    report = build_tree(open_source(settings), settings, images.path_of(form), progress)
+    report = build_source(open_source(settings), settings, images.path_of(form), progress)
     if report.rejects:  # every file could be decoded when it was written, so it has changed since
         raise SourceError(f"{images.path_of('files') / report.rejects[0].key}: {report.rejects[0].reason}")
 

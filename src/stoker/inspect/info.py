@@ -142,11 +142,11 @@ def _first_records(directory: Location, manifest: Manifest) -> list[Features]:
     return first
 
 
-def _first_image(tree: Source) -> Features:
-    split = next((name for name, rows in tree.splits.items() if len(rows) and tree.fields), None)
-    if split is not None and tree.latency != "web":
+def _first_image(source: Source) -> Features:
+    split = next((name for name, rows in source.splits.items() if len(rows) and source.fields), None)
+    if split is not None and source.latency != "web":
         with contextlib.suppress(StokerError, OSError):  # a build reports what is wrong as a reject
-            return ImageFiles(replace(tree, splits={split: tree.splits[split][:1]}), split).features(0)[0]
+            return ImageFiles(replace(source, splits={split: source.splits[split][:1]}), split).features(0)[0]
     return {}
 
 
@@ -239,39 +239,39 @@ class ImagesInfo:
 
 
 def _images_info(root: Location, options: SourceOptions | None) -> ImagesInfo:
-    tree = list_images(root, SourceOptions() if options is None else options)
-    if root.is_file() and tree.latency != "web" and not tree.table.sizes.any():  # a text, but not a list of images
+    source = list_images(root, SourceOptions() if options is None else options)
+    if root.is_file() and source.latency != "web" and not source.table.sizes.any():  # a text, but not a list of images
         raise no_records(root)
-    named = tree.class_labels
+    named = source.class_labels
     counts = {
-        name: dict(enumerate(counts_of(tree.table.labels, [rows], len(named)).tolist(), -1))
-        for name, rows in tree.splits.items()
+        name: dict(enumerate(counts_of(source.table.labels, [rows], len(named)).tolist(), -1))
+        for name, rows in source.splits.items()
     }
-    boxes = {name: dict(enumerate(of)) for name, of in tree.box_counts().items()}
+    boxes = {name: dict(enumerate(of)) for name, of in source.box_counts().items()}
     return ImagesInfo(
         path=str(root),
         splits={
-            name: ImageSplit(len(rows), int(tree.table.sizes[rows].sum()), counts[name][-1])
-            for name, rows in tree.splits.items()
+            name: ImageSplit(len(rows), int(source.table.sizes[rows].sum()), counts[name][-1])
+            for name, rows in source.splits.items()
         },
         histogram=_class_counts(named, range(len(named)), counts),
         box_histogram=_class_counts(named, range(len(named)), boxes) if boxes else (),
-        suffixes=ranked(Counter(_suffix(tree.table.paths[row]) for row in range(len(tree.table)))),
-        fields=tree.fields,
-        examples=_examples(tree.fields, _first_image(tree)),
-        boxes={name: boxes.where for name, boxes in tree.boxes.items()},
-        ignored=tree.ignored,
-        warnings=tree.warnings,
-        turned=_turned(_some_images(tree)),
+        suffixes=ranked(Counter(_suffix(source.table.paths[row]) for row in range(len(source.table)))),
+        fields=source.fields,
+        examples=_examples(source.fields, _first_image(source)),
+        boxes={name: boxes.where for name, boxes in source.boxes.items()},
+        ignored=source.ignored,
+        warnings=source.warnings,
+        turned=_turned(_some_images(source)),
     )
 
 
-def _some_images(tree: Source) -> Iterator[object]:
+def _some_images(source: Source) -> Iterator[object]:
     """Yield a few of the images, evenly spread; none of a store, where each would be a request."""
-    for name, rows in tree.splits.items() if tree.latency == "disk" else ():
-        for row in rows[:: -(-len(tree.table) // _ORIENTATIONS_CHECKED)].tolist():
+    for name, rows in source.splits.items() if source.latency == "disk" else ():
+        for row in rows[:: -(-len(source.table) // _ORIENTATIONS_CHECKED)].tolist():
             with contextlib.suppress(StokerError, OSError):  # a build reports what is wrong as a reject
-                yield tree.load(tree.table[row], name).data
+                yield source.load(source.table[row], name).data
 
 
 def _suffix(path: bytes) -> str:

@@ -302,15 +302,15 @@ def _class_names(folders: Sequence[Location], label_key: str) -> tuple[ClassLabe
 def list_images(root: Location, options: SourceOptions) -> Source:
     """List the images at a path that may hold none."""
     try:
-        tree = list_source(str(root), options)
+        source = list_source(str(root), options)
     except SourceError as error:
         if options.refer_to(error.path):
             raise  # the path is right; what was given with it is not
         raise _not_images(root, f"{root} is not a dataset, and cannot be read as images: {error}") from error
-    if not any(map(len, tree.splits.values())):
-        tree.warn(6)  # where `open_dataset` was called
-        raise _not_images(root, f"{root} is not a dataset: it {tree.without_images}")
-    return tree
+    if not any(map(len, source.splits.values())):
+        source.warn(6)  # where `open_dataset` was called
+        raise _not_images(root, f"{root} is not a dataset: it {source.without_images}")
+    return source
 
 
 def _not_images(root: Location, message: str) -> DatasetNotFoundError:
@@ -320,18 +320,18 @@ def _not_images(root: Location, message: str) -> DatasetNotFoundError:
 
 
 def _look_at_images(root: Location, options: SourceOptions, *, again: bool) -> _Splits:
-    tree = list_images(root, options)
-    if tree.latency == "web":
+    source = list_images(root, options)
+    if source.latency == "web":
         message = f"{root} is a list of URLs, whose images a build downloads, once"
         raise SourceError(f"{message}; run stoker build {root} DATASET and open that", path=str(root))
     if not again:
-        tree.warn(5)  # where `open_dataset` was called
-    present = {name: rows for name, rows in tree.splits.items() if len(rows)}
-    return present, partial(_of_images, tree, str(root))
+        source.warn(5)  # where `open_dataset` was called
+    present = {name: rows for name, rows in source.splits.items() if len(rows)}
+    return present, partial(_of_images, source, str(root))
 
 
-def _of_images(tree: Source, path: str, split: str) -> Dataset:
-    return Dataset(path=path, split=split, reader=ImageFiles(tree, split), classes=tree.class_labels)
+def _of_images(source: Source, path: str, split: str) -> Dataset:
+    return Dataset(path=path, split=split, reader=ImageFiles(source, split), classes=source.class_labels)
 
 
 def _open_records(
@@ -353,10 +353,10 @@ def _open_records(
     splits = {name: cast("RecordSequence", records) for name, records in given.items()}
     chosen = choose_split(split if has_splits else None, splits, "the source")
     with progress_of_call("reading labels", False if again else None, "records") as progress:
-        tree = index_records(splits, chosen, record_fields, progress)
+        listed = index_records(splits, chosen, record_fields, progress)
     if not again:
-        tree.warn(3)  # where `open_dataset` was called
-    opened = _of_images(tree, tree.root, chosen)
+        listed.warn(3)  # where `open_dataset` was called
+    opened = _of_images(listed, listed.root, chosen)
     opened.mode, opened.exif = mode, exif
     opened.opener = partial(_open_records, source, chosen, record_fields, mode, exif, again=True)
     return opened

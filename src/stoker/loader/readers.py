@@ -285,17 +285,17 @@ class ImageFiles(SampleReader):
 
     native: _native.FileSet
 
-    def __init__(self, tree: Source, split: str) -> None:
-        super().__init__(replace(FILE_SCHEMA, fields=tree.fields, box_names=tree.reader.box_names))
-        self._tree, self._reader = tree.without_items(), tree.indexed
+    def __init__(self, source: Source, split: str) -> None:
+        super().__init__(replace(FILE_SCHEMA, fields=source.fields, box_names=source.reader.box_names))
+        self._source, self._reader = source.without_items(), source.indexed
         self._split = split
         self._object_counts: NDArray[np.uint32] | None = None
         self._box_labels = np.empty(0, np.int64)
-        rows = self._rows = tree.rows_as_listed(split)
-        self.fingerprint = tree.fingerprint()
-        if not same_numbers(rows, tree.splits[split]):  # another order than that of a build
+        rows = self._rows = source.rows_as_listed(split)
+        self.fingerprint = source.fingerprint()
+        if not same_numbers(rows, source.splits[split]):  # another order than that of a build
             self.fingerprint += f"[{selection_name(rows)}]"
-        table = tree.table.take(rows)
+        table = source.table.take(rows)
         extents = self._reader.extents(table)
         if extents.load is not None:
             self.given = GivenImages(extents.load, extents.table.sizes)
@@ -312,7 +312,7 @@ class ImageFiles(SampleReader):
             *extents.slices(),
         )
         # No bound methods: what the core holds must not hold objects of the core.
-        name_of = {key: name for name, field in tree.fields.items() for key in field.features(name)}
+        name_of = {key: name for name, field in source.fields.items() for key in field.features(name)}
         if name_of:
             self.native.set_fields(partial(_fields_record, self._reader, self._table, name_of, self.given))
         if self.given is not None:
@@ -334,7 +334,7 @@ class ImageFiles(SampleReader):
     def features(self, number: int) -> tuple[Features, dict[str, str]]:
         data, item = self.image(number), self._table[number]
         try:
-            boxes = self._tree.read_boxes(item, self._split, data)
+            boxes = self._source.read_boxes(item, self._split, data)
         except SourceError as error:
             raise record_error(SourceError, self.native.where(number), error) from None
         prefix = FILE_SCHEMA.box_prefix or ""
@@ -355,10 +355,10 @@ class ImageFiles(SampleReader):
         return features, problems
 
     def load(self, number: int, position: int) -> SourceImage:
-        return self._tree.load(replace(self._table[number], object=position), self._split)
+        return self._source.load(replace(self._table[number], object=position), self._split)
 
     def flaws_of_boxes(self, number: int) -> int:
-        return self._tree.flaws_of_boxes(self._table[number], self._split)
+        return self._source.flaws_of_boxes(self._table[number], self._split)
 
     def allow(self, threads: int) -> None:
         self._reader.allow(threads)
@@ -367,19 +367,19 @@ class ImageFiles(SampleReader):
         return self._reader.content(self._table.numbers[np.asarray(numbers, np.int64)])
 
     def plain_file(self, number: int) -> bytes | None:
-        return self._tree.plain_file(self._table[number], self._split)
+        return self._source.plain_file(self._table[number], self._split)
 
     def items(self, numbers: Numbers, *, crop_objects: bool) -> ItemTable:
         chosen = np.asarray(numbers, np.int64)
         chosen = chosen[np.argsort(self._rows[chosen], kind="stable")]
-        tree = replace(self._tree, table=self._table.take(chosen), splits={self._split: np.arange(len(chosen))})
-        table = with_objects(tree).table if crop_objects else tree.table
+        source = replace(self._source, table=self._table.take(chosen), splits={self._split: np.arange(len(chosen))})
+        table = with_objects(source).table if crop_objects else source.table
         image_of = np.cumsum(table.objects <= 0) - 1  # an image begins with its object 0, or is whole: -1
         return replace(table, sizes=np.maximum(0, table.sizes), numbers=chosen[image_of])
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        return self._tree.warnings
+        return self._source.warnings
 
     def image(self, number: int) -> bytes:
         """Return the bytes of one image, as a file."""
@@ -419,7 +419,7 @@ class ImageFiles(SampleReader):
         self.object_counts()
 
     def _boxes_as_stored(self, damaged: dict[int, str]) -> Iterator[list[Box]]:
-        known, count = self._tree.warnings, len(self._table)
+        known, count = self._source.warnings, len(self._table)
         sizes = cast("NDArray[np.int32]", self._table.columns.get("annotated", np.zeros((count, 2), np.int32)))
         sided = sizes[:, 0] != sizes[:, 1]  # the headers of these images say whether these are their sides upright
         if self.remote is not None:  # where each header is a request, some decide for all
@@ -428,8 +428,8 @@ class ImageFiles(SampleReader):
             sided &= any(turned != boxes for turned, boxes in zip(*pairs, strict=True))
         at_once = _AT_ONCE_REMOTE if sided.any() else 1
         yield from in_order(partial(self._boxes_of, sided, damaged), range(count), at_once)
-        for message in (each for each in self._tree.warnings if each not in known):
-            warnings.warn(f"{self._tree.root}: {message}", SourceWarning, stacklevel=4)
+        for message in (each for each in self._source.warnings if each not in known):
+            warnings.warn(f"{self._source.root}: {message}", SourceWarning, stacklevel=4)
 
     def _boxes_of(self, has_header: NDArray[np.bool_], damaged: dict[int, str], number: int) -> list[Box]:
         header = None
@@ -439,10 +439,10 @@ class ImageFiles(SampleReader):
                 header = header if sniff(header) == "jpeg" else self.image(number)
                 header = header if is_turned(header) else None
         try:
-            return self._tree.read_boxes(self._table[number], self._split, header)
+            return self._source.read_boxes(self._table[number], self._split, header)
         except SourceError as error:
             damaged[number] = str(error)
-            return [] if self._split in self._tree.boxes else [Box(0, 0, 0, 0)]
+            return [] if self._split in self._source.boxes else [Box(0, 0, 0, 0)]
 
     def _read_boxes(self) -> NDArray[np.uint32]:
         counts = np.zeros(len(self._table), np.int64)
@@ -453,7 +453,9 @@ class ImageFiles(SampleReader):
             counts[index] = len(item_boxes)
             boxes += item_boxes
             labels += [_label(box, item.label) for box in item_boxes]
-        if damaged and self._split in self._tree.boxes:  # a build stores these images without boxes; it rejects records
+        if (
+            damaged and self._split in self._source.boxes
+        ):  # a build stores these images without boxes; it rejects records
             message = f"{len(damaged)} of {len(self._table)} annotations are damaged, their images count as one object"
             warnings.warn(f"{message}; the first: {damaged[min(damaged)]}", stacklevel=3)
             damaged = {}

@@ -123,12 +123,12 @@ def _list(look: Look, layout: Layout) -> Source:
         tiny = read_tiny_boxes(layout.base, builder.collector.class_names() if listed else (), warnings)
     if tiny is None:
         paths = {split: folder.path for split, folder in splits.items()}
-        tree = builder.finish(builder.find_boxes(layout.tops, layout.base, paths))
+        source = builder.finish(builder.find_boxes(layout.tops, layout.base, paths))
     else:
-        tree = builder.finish(dict.fromkeys(splits, tiny))
-    _refuse_tables(look.path, tree)
+        source = builder.finish(dict.fromkeys(splits, tiny))
+    _refuse_tables(look.path, source)
     unused = tuple(f"{table.path} is not used: {why_unused(table)}" for table in look.once(find_metadata))
-    return dataclasses.replace(tree, listing_warnings=(*tree.listing_warnings, *unused))
+    return dataclasses.replace(source, listing_warnings=(*source.listing_warnings, *unused))
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,11 +333,11 @@ def _warn_of_annotations(look: Look, builder: SourceBuilder, splits: dict[str, _
     warn(beside, f"not read beside the images of the classes: {{names}}; {CONVERT}")
 
 
-def _refuse_tables(path: Location, tree: Source) -> None:
+def _refuse_tables(path: Location, source: Source) -> None:
     """Refuse folders of Parquet or Arrow files that would be taken for classes."""
-    first = tree.table.paths[0] if len(tree.table) else b""
+    first = source.table.paths[0] if len(source.table) else b""
     suffix = next((suffix for suffix in (PARQUET_SUFFIX.encode(), _ARROW) if first.endswith(suffix)), None)
-    if suffix is None or not all(tree.table.paths[row].endswith(suffix) for row in range(len(tree.table))):
+    if suffix is None or not all(source.table.paths[row].endswith(suffix) for row in range(len(source.table))):
         return
     if suffix == _ARROW:
         raise SourceError(f"{path} {HOLDS_ARROW}", path=str(path))

@@ -53,12 +53,12 @@ _DAMAGED = (AttributeError, IndexError, KeyError, OverflowError, TypeError, Valu
 _NamedColumns = dict[str, Any]  # of `Column`s
 
 
-def write_listing(path: Location, tree: Source, about: Mapping[str, Any]) -> None:
+def write_listing(path: Location, source: Source, about: Mapping[str, Any]) -> None:
     """Write a source to a file atomically, replacing an existing one.
 
     Args:
         path: The file; its folder must exist if it is on this machine.
-        tree: The source.
+        source: The source.
         about: Further JSON values for the file.
 
     Raises:
@@ -67,7 +67,7 @@ def write_listing(path: Location, tree: Source, about: Mapping[str, Any]) -> Non
     staged = path.parent.stage(path.name)
     try:
         writer = _Writer(staged)
-        described = _write_tree(writer, tree)
+        described = _write_source(writer, source)
         text = json.dumps(
             {
                 "format": _FORMAT,
@@ -112,7 +112,7 @@ def _read(scratch: IO[bytes], size: int, crc32c: int) -> tuple[dict[str, Any], S
     footer = parse_json(content[end : end + length])
     if (footer["format"], footer["version"]) != (_FORMAT, _VERSION):
         raise ValueError("another format")
-    return dict(footer["about"]), _read_tree(footer["tree"], _columns(scratch, content, footer["columns"], end))
+    return dict(footer["about"]), _read_source(footer["tree"], _columns(scratch, content, footer["columns"], end))
 
 
 class _Writer:
@@ -153,27 +153,27 @@ class _Writer:
         return self._size_bytes
 
 
-def _write_tree(writer: _Writer, tree: Source) -> dict[str, Any]:
-    table = tree.table
+def _write_source(writer: _Writer, source: Source) -> dict[str, Any]:
+    table = source.table
     for name in _TABLE:
         writer.add(name, getattr(table, name))
     for name, column in table.columns.items():
         writer.add(f"{_OWN}{name}", column)
     return {
-        "root": tree.root,
-        "classes": list(map(to_text, tree.classes)),
-        "texts": list(map(to_text, tree.texts)),
-        "ignored": tree.ignored,
-        "warnings": tree.warnings,
-        "label_warnings": tree.label_warnings,
-        "is_ordered": tree.is_ordered,
-        "reader": {"name": tree.stored.name, **tree.stored.to_json()},
-        "splits": {name: [int(rows[0]), len(rows)] if len(rows) else [0, 0] for name, rows in tree.splits.items()},
-        "boxes": {split: {"name": boxes.name, **boxes.to_json()} for split, boxes in tree.boxes.items()},
+        "root": source.root,
+        "classes": list(map(to_text, source.classes)),
+        "texts": list(map(to_text, source.texts)),
+        "ignored": source.ignored,
+        "warnings": source.warnings,
+        "label_warnings": source.label_warnings,
+        "is_ordered": source.is_ordered,
+        "reader": {"name": source.stored.name, **source.stored.to_json()},
+        "splits": {name: [int(rows[0]), len(rows)] if len(rows) else [0, 0] for name, rows in source.splits.items()},
+        "boxes": {split: {"name": boxes.name, **boxes.to_json()} for split, boxes in source.boxes.items()},
     }
 
 
-def _read_tree(described: dict[str, Any], columns: _NamedColumns) -> Source:
+def _read_source(described: dict[str, Any], columns: _NamedColumns) -> Source:
     own = {name.removeprefix(_OWN): column for name, column in columns.items() if name.startswith(_OWN)}
     table = ItemTable(**{name: columns[name] for name in _TABLE}, columns=own)
     classes = tuple(map(to_bytes, described["classes"]))
@@ -182,7 +182,7 @@ def _read_tree(described: dict[str, Any], columns: _NamedColumns) -> Source:
         reader = _READERS[described["reader"]["name"]].from_json(described["reader"], table)
     except ConfigError as error:
         raise ValueError(str(error)) from error
-    tree = Source(
+    source = Source(
         root=str(described["root"]),
         classes=classes,
         texts=tuple(map(to_bytes, described["texts"])),
@@ -198,9 +198,9 @@ def _read_tree(described: dict[str, Any], columns: _NamedColumns) -> Source:
         label_warnings=tuple(map(str, described["label_warnings"])),
         is_ordered=bool(described["is_ordered"]),
     )
-    if len(tree.texts) != len(classes):
-        raise ValueError(f"{len(tree.texts)} texts of {len(classes)} classes")
-    return tree
+    if len(source.texts) != len(classes):
+        raise ValueError(f"{len(source.texts)} texts of {len(classes)} classes")
+    return source
 
 
 def _check_table(table: ItemTable, classes: int) -> None:

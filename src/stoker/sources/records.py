@@ -658,11 +658,11 @@ def index_records(
     identity, version = digest.hexdigest()[:32], known.version or _NOT_WITNESSED
     known = replace(known, given={split: known.given[split]}, latency="disk", identity=identity, version=version)
     splits = {split: row_range(0, len(table))}
-    tree = Source(ROOT, classes, (b"",) * len(classes), table, splits, SequenceReader(known, 1))
+    source = Source(ROOT, classes, (b"",) * len(classes), table, splits, SequenceReader(known, 1))
     if missing:
         message = f"{len(missing)} of the {len(table)} records of {split} have a path that leads to no file"
         warnings.append(f"{message}, such as {os.fsdecode(missing[0])!r}")
-    return replace(tree, listing_warnings=tuple(warnings))
+    return replace(source, listing_warnings=tuple(warnings))
 
 
 def _index(

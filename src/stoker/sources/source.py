@@ -327,31 +327,31 @@ def _file_names(table: ItemTable, *, whole: bool) -> Iterator[bytes]:
         yield b"".join(parts)
 
 
-def with_objects(tree: Source, progress: Progress | None = None) -> Source:
+def with_objects(source: Source, progress: Progress | None = None) -> Source:
     """Return the source with one row for each annotated object of each image.
 
     An image without boxes, or with a damaged annotation, keeps one row, which stands for the whole image. The objects
     of an image are consecutive, in the order of its annotation. Every annotation is read once.
 
     Args:
-        tree: A source of whole images.
+        source: A source of whole images.
         progress: Called after every few images.
     """
     images, objects = GrowingColumn("q"), GrowingColumn("i")
     splits = {}
-    for split, rows in tree.splits.items():
+    for split, rows in source.splits.items():
         first = len(images)
-        items = (tree.table[row] for row in _values(rows))
-        boxes = in_order(partial(tree._boxes_or_none, split), items, tree.requests_at_once)
+        items = (source.table[row] for row in _values(rows))
+        boxes = in_order(partial(source._boxes_or_none, split), items, source.requests_at_once)
         for done, (row, of_image) in enumerate(zip(_values(rows), boxes, strict=True)):
             for number in range(len(of_image or ())) or (-1,):
                 images.append(row)
                 objects.append(number)
             if progress is not None and done % _PROGRESS_ITEMS == 0:
-                progress(done=row, total=len(tree.table), size_bytes=0, rejects=0)
+                progress(done=row, total=len(source.table), size_bytes=0, rejects=0)
         splits[split] = row_range(first, len(images) - first)
-    table = tree.table.take(images.finish())
-    return dataclasses.replace(tree, table=dataclasses.replace(table, objects=objects.finish()), splits=splits)
+    table = source.table.take(images.finish())
+    return dataclasses.replace(source, table=dataclasses.replace(table, objects=objects.finish()), splits=splits)
 
 
 def _values(column: NDArray[np.int64]) -> Iterator[int]:
