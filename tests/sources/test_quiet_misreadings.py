@@ -447,6 +447,14 @@ def test_names_of_class_ids_beside_a_table_are_reported(tmp_path: Path, text: st
         assert listing(root, labels=str(root / "names.json")).classes == (b"a", b"b", b"c")
 
 
+def test_a_list_that_an_option_names_is_no_table_of_the_images(tmp_path: Path) -> None:
+    table = "image,label,x\n" + "".join(f"im/{i}.jpg,{i % 2},a\n" for i in range(4))
+    files = {"train.csv": table, "names.csv": "id,name\n0,a\n1,b\n2,c\n", **images("im/{}.jpg", 4)}
+    source = listing(write(tmp_path, files), labels=str(tmp_path / "names.csv"))
+    assert source.classes == (b"a", b"b", b"c")
+    assert not [text for text in source.warnings if "not read" in text]
+
+
 def test_boxes_of_yolo_are_counted_by_class(tmp_path: Path) -> None:
     files = {"data.yaml": "names: [a, b, c]\ntrain: images\n", "labels/0.txt": "0 .5 .5 .2 .2\n2 .5 .5 .1 .1\n"}
     files |= {"labels/1.txt": "damaged", "labels/2.txt": "2 .5 .5 .2 .2\n"}

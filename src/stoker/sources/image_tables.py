@@ -217,6 +217,10 @@ def find_tables(
 
     The images may lie in ``folders``. Default: the first ones.
     """
+    options = look.options
+    others = filter(None, (options.labels, options.class_names, options.validation_labels, options.boxes))
+    read_apart = {location(name).absolute() for name in others}
+    files = [file for file in files if file.absolute() not in read_apart]
     best, seen = _tables_that_name(look, base, files, folders)
     if best is None:
         return []
