@@ -360,8 +360,10 @@ def masks_among(folder: Location, files: Sequence[str], *, is_lone: bool) -> str
     message = f"{stems[mask]} beside {stems[image]} in {folder}, an image and its mask; to read both,"
     if not (is_lone and folder.is_local):
         return f"{message} move the masks to a folder masks/ beside images/"
-    all_masks = "*" + shlex.quote(stems[mask].removeprefix(images[mask]))
-    typed = f"cd {shlex.quote(str(folder))} && mkdir images masks && mv {all_masks} masks && mv *.* images"
+    all_masks, all_images = (
+        "*" + shlex.quote(stems[each].removeprefix(stem)) for each, stem in ((mask, images[mask]), (image, image))
+    )
+    typed = f"cd {shlex.quote(str(folder))} && mkdir images masks && mv {all_masks} masks && mv {all_images} images"
     return f"{message} type: ({typed}); and give {folder}"
 
 
