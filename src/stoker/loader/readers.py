@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 _AT_ONCE_REMOTE = 16
-_PROBED_IMAGES, _HEADER_BYTES = 64, 2**18
+_PROBED_IMAGES, _FIRST_BYTES, _HEADER_BYTES = 64, 2**12, 2**18
 _MARK = b"\0stoker\0"
 _SECRET_BYTES, _NUMBER_BYTES = 16, 8
 
@@ -435,9 +435,11 @@ class ImageFiles(SampleReader):
         header = None
         if has_header[number]:
             with suppress(FileNotFoundError, PermissionError):  # reported where the image is used
-                header = from_uri(os.fsencode(self.native.where(number)[0])).read_head(_HEADER_BYTES)
-                header = header if sniff(header) == "jpeg" else self.image(number)
-                header = header if is_turned(header) else None
+                file = from_uri(os.fsencode(self.native.where(number)[0]))
+                first = file.read_head(_FIRST_BYTES)  # in which EXIF begins in a JPEG, and a PNG seldom has it
+                if sniff(first) not in ("jpeg", "png") or b"Exif" in first or b"eXIf" in first:
+                    header = file.read_head(_HEADER_BYTES) if sniff(first) == "jpeg" else self.image(number)
+                    header = header if is_turned(header) else None
         try:
             return self._source.read_boxes(self._table[number], self._split, header)
         except SourceError as error:
