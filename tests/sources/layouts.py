@@ -375,7 +375,7 @@ def mask_folders(root: Path) -> Path:
     return write(root, {path: png(path, channels=1) for path in paths})
 
 
-@layout(warnings=2)
+@layout()
 def cityscapes(root: Path) -> Path:
     for city, split in (("ulm", "train"), ("bonn", "train"), ("bern", "val")):
         name = f"{city}_000000_000019"

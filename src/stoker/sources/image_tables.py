@@ -482,8 +482,8 @@ def _look_at(
         cells = [str(row.get(column)) + end for row in rows[:_FEW]]
         if end and column in repeated and all(cell.removesuffix(end).isdecimal() for cell in cells):
             return 0
-        cells = [os.fsdecode(without_own(os.fsencode(cell), own)) for cell in cells if cell.isprintable()]
-        ends = [(cell, *map(os.fsdecode, path_ends(os.fsencode(cell)))) for cell in cells]
+        encoded = [without_own(os.fsencode(cell), own) for cell in cells if cell.isprintable()]
+        ends = [[*map(os.fsdecode, path_ends(cell)), *[os.fsdecode(cell)] * is_absolute(cell)] for cell in encoded]
         return sum(any(_folded(name) in alike[top] or (top / name).is_file() for name in names) for names in ends)
 
     ends = sorted({pair for top, own in known.items() for pair in ((top, ""), (top, own.ending), (base, own.ending))})

@@ -49,6 +49,8 @@ _MASK_AFFIX = re.compile(
     re.IGNORECASE,
 )
 """Affixes of the names of masks, as in ``x_gtFine_labelIds``, CamVid's ``x_L`` and fastai's ``x_P``."""
+_FURTHER = re.compile(rb"[-_. ][0-9]+$")
+"""The end of the name of a further mask of an image, in place of one of another kind, such as its colours."""
 _LOOKED_AT, _MAX_BYTES, _OTHER, _COLOURS = 3, 2**28, "other", "class_dict.csv"
 _TABLES = (".csv", ".tsv", ".json", ".jsonl")
 _MOST_IDS = 64  # more different values show that a file is not a mask
@@ -279,8 +281,10 @@ def _list(look: Look, contents: _Contents) -> Source:
         for (image, size), (mask, mask_bytes) in pairs.masks_of.items():
             builder.collector.add(group, image, size)
             cells.append(json_bytes([os.fsdecode(mask), mask_bytes]))
-        message = f"{format_count(len(pairs.others), 'mask')} besides that of the image, not used: {{names}}"
-        skipped.warn(sorted(pairs.others), message, "beside the masks")
+        further = sorted(name for name in pairs.others if _FURTHER.search(divide_suffix(name)[0]))
+        message = f"{format_count(len(further), 'mask')} besides that of the image, not used: {{names}}"
+        skipped.warn(further, message)
+        skipped.ignored["beside the masks"] += len(pairs.others)
         for names, what in ((pairs.alone, "image without a mask"), (pairs.unused, "mask without an image")):
             count = format_count(len(names), what.partition(" ")[0])
             skipped.warn(sorted(names), f"{count} {what.partition(' ')[2]}, not used: {{names}}", what)
