@@ -66,8 +66,8 @@ def build_part(settings: BuildSettings, destination: LocationLike, part: Part, *
 def slurm(*, task: int, count: int, first: int, last: int) -> dict[str, str]:
     """What Slurm says to a task of an array."""
     names = ("ID", "COUNT", "MIN", "MAX")
-    said = zip(names, (task, count, first, last), strict=True)
-    return {f"SLURM_ARRAY_TASK_{name}": str(number) for name, number in said}
+    values = zip(names, (task, count, first, last), strict=True)
+    return {f"SLURM_ARRAY_TASK_{name}": str(number) for name, number in values}
 
 
 @pytest.mark.parametrize(

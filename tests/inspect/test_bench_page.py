@@ -45,7 +45,7 @@ def report() -> BenchReport:
 
 
 def test_the_page_has_every_figure(report: BenchReport) -> None:
-    shown = " ".join(checked(bench_page(report)).text.split())
+    page = " ".join(checked(bench_page(report)).text.split())
     for text in (
         "case <b>&$x^2$ 漢字",
         "not installed",
@@ -54,18 +54,18 @@ def test_the_page_has_every_figure(report: BenchReport) -> None:
         "600 gif, 400 jpeg; all cases but stoker-own read them as 400 jpeg, 600 png",
         "ValueError: <x>",
     ):
-        assert text in shown
+        assert text in page
     for text in ("1,444", "1,083", "1,805", "96 %", "note of Stoker, exact", "A processor", "64.0 GB"):
-        assert text in shown
-    assert shown.index("Failed") < shown.index("stoker-raw") < shown.index("Left out") < shown.index("not installed")
-    assert "Images per second" in shown
+        assert text in page
+    assert page.index("Failed") < page.index("stoker-raw") < page.index("Left out") < page.index("not installed")
+    assert "Images per second" in page
 
 
 def test_what_is_not_known_is_omitted(report: BenchReport) -> None:
     rows = tuple(replace(row, of_limit=None) for row in report.rows if row.group != "limit")
     bare = replace(report, rows=rows, left_out={}, failed={}, unreadable=())
-    shown = " ".join(checked(bench_page(bare)).text.split())
-    assert not any(heading in shown for heading in ("Left out", "Failed", "Unreadable"))
+    page = " ".join(checked(bench_page(bare)).text.split())
+    assert not any(heading in page for heading in ("Left out", "Failed", "Unreadable"))
     cold = replace(bare, spec=BenchSpec("d", "train", cold=True), still_cached=0.125)
     assert "at most 12.5% of them left in memory" in " ".join(checked(bench_page(cold)).text.split())
 

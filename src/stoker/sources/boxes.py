@@ -504,8 +504,10 @@ class BoxTable:
         rows = rows[np.argsort(rows[by], kind="stable")]
         alike = (rows[by][1:] == rows[by][:-1]) & (rows["key"][1:] != rows["key"][:-1])
         if self._replacing and alike.any():
-            shown = shown_names(sorted(self._folders - {b""}))
-            message = f"{self.where} has annotations of one name in several folders ({shown}), none of which is a class"
+            folders = shown_names(sorted(self._folders - {b""}))
+            message = (
+                f"{self.where} has annotations of one name in several folders ({folders}), none of which is a class"
+            )
             raise SourceError(f"{message}; unpack it, and give the folder of the data set", path=self.where)
         is_last = np.append(rows[by][1:] != rows[by][:-1], True)[: len(rows)]
         newest = np.repeat(rows["annotation"][is_last], np.diff(np.flatnonzero(is_last), prepend=-1))

@@ -405,6 +405,9 @@ class SourceBuilder:
         """Number classes and images, and return how many classes there are; `finish` does so if it was not called."""
         ids = self._ids() if self.numbered else None
         self._names = self._class_names() if ids is None else self._names_of(ids)
+        if self.labels is not None and self.labels.counts_from_1:
+            message = f"{self.labels.where} counts its classes from 1"
+            self.warnings.append(f"{message}; they have these numbers only with {option('label_base')} 1")
         self._table, self._splits = self.collector.finish(
             {name: label for label, name in enumerate(self._names)} if ids is None else ids
         )
@@ -508,7 +511,6 @@ class SourceBuilder:
                 message = f"{self.root} has the class id {wrong[0] + first}, but the label map {where} has"
                 message += f" {format_count(len(self.labels.names), 'class')}, the first of which is {first}"
                 raise SourceError(f"{message}; give the label map of this data set", path=where)
-            self._warn_of_first()
             return list(self.labels.names)
         if most >= MAX_CLASSES:
             message = f"{self.root} has the class id {most}; the largest is {MAX_CLASSES - 1}"
@@ -537,13 +539,7 @@ class SourceBuilder:
             where = self.labels.where
             message = f"the label map {where} does not name {len(unknown)} of the classes: {shown_names(unknown)}"
             raise SourceError(f"{message}; add them, or give the label map of this data set", path=where)
-        self._warn_of_first()
         return list(self.labels.names)
-
-    def _warn_of_first(self) -> None:
-        if self.labels is not None and self.labels.counts_from_1:
-            message = f"{self.labels.where} counts its classes from 1"
-            self.warnings.append(f"{message}; they have these numbers only with {option('label_base')} 1")
 
     def _number_as_imagenet(self, classes: set[bytes]) -> None:
         """Give the classes the labels of ImageNet's 1,000 if they are all among them."""
