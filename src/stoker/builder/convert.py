@@ -181,34 +181,34 @@ class ItemConverter:
         """
         kind = UNREADABLE
         try:
-            source = self.source.load(item, split)
-            kind = sniff(source.data[:SNIFF_BYTES]) if isinstance(source.data, bytes) else "pixels"
-            _refuse_missing_object(item, source)
-            storing = check(source.data, self.recipe, _crop(item, source))
+            loaded = self.source.load(item, split)
+            kind = sniff(loaded.data[:SNIFF_BYTES]) if isinstance(loaded.data, bytes) else "pixels"
+            _refuse_missing_object(item, loaded)
+            storing = check(loaded.data, self.recipe, _crop(item, loaded))
             if self.source.fields:
-                image = convert(source.data, self.recipe, _crop(item, source))
-                encode_fields(self.source.fields, source.fields, RecordPixels(self.recipe, image))
-            return kind, storing, isinstance(source.data, bytes) and is_turned(source.data)
+                image = convert(loaded.data, self.recipe, _crop(item, loaded))
+                encode_fields(self.source.fields, loaded.fields, RecordPixels(self.recipe, image))
+            return kind, storing, isinstance(loaded.data, bytes) and is_turned(loaded.data)
         except ITEM_ERRORS as error:
             if isinstance(error, OSError) and not is_item_error(error, self.source.root):
                 raise
             return kind, ItemReject(item.key, item.label, _reason(error)), False
 
-    def _record(self, item: Item, source: SourceImage, outcome: Outcome) -> bytes:
-        boxes = source.boxes
-        if source.annotation_error is not None:
-            outcome.annotation_errors.append(f"{item.key}: {source.annotation_error}")
-        _refuse_missing_object(item, source)
-        label = item.label if source.label is None else source.label
+    def _record(self, item: Item, loaded: SourceImage, outcome: Outcome) -> bytes:
+        boxes = loaded.boxes
+        if loaded.annotation_error is not None:
+            outcome.annotation_errors.append(f"{item.key}: {loaded.annotation_error}")
+        _refuse_missing_object(item, loaded)
+        label = item.label if loaded.label is None else loaded.label
         if label >= MAX_CLASSES:
             raise SourceError(f"its label is {label}; the largest class id is {MAX_CLASSES - 1}")
-        image = convert(source.data, self.recipe, _crop(item, source))
-        sample = self._sample(label, source.filename, image, image.geometry.place(boxes) if boxes else boxes)
+        image = convert(loaded.data, self.recipe, _crop(item, loaded))
+        sample = self._sample(label, loaded.filename, image, image.geometry.place(boxes) if boxes else boxes)
         if self.source.fields:
-            features = encode_fields(self.source.fields, source.fields, RecordPixels(self.recipe, image))
+            features = encode_fields(self.source.fields, loaded.fields, RecordPixels(self.recipe, image))
             sample = replace(sample, fields=features)
         frame = _native.frame_example(self.schema.to_features(sample))
-        if source.label is not None:
+        if loaded.label is not None:
             outcome.labels[label] += 1
         if self._stores_boxes:
             outcome.boxes.update(box.label for box in sample.boxes if box.label is not None and box.label >= 0)
@@ -367,14 +367,14 @@ def is_item_error(error: OSError, root: str) -> bool:
     return location(root).is_readable_after(error)
 
 
-def _refuse_missing_object(item: Item, source: SourceImage) -> None:
-    if item.object >= len(source.boxes):
-        message = f"its annotation has {len(source.boxes)} objects, fewer than when it was listed; build again"
+def _refuse_missing_object(item: Item, loaded: SourceImage) -> None:
+    if item.object >= len(loaded.boxes):
+        message = f"its annotation has {len(loaded.boxes)} objects, fewer than when it was listed; build again"
         raise SourceError(message)
 
 
-def _crop(item: Item, source: SourceImage) -> Box | None:
-    return source.boxes[item.object] if item.object >= 0 else None
+def _crop(item: Item, loaded: SourceImage) -> Box | None:
+    return loaded.boxes[item.object] if item.object >= 0 else None
 
 
 def _reason(error: Exception) -> str:
